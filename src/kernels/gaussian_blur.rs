@@ -1,0 +1,1 @@
+//! Kernel `gaussian_blur`.

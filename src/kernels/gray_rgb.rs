@@ -1,0 +1,1 @@
+//! Kernel `gray_rgb`.

@@ -1,0 +1,1 @@
+//! Kernel `match_descriptors`.

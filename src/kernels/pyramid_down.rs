@@ -1,0 +1,1 @@
+//! Kernel `pyramid_down`.

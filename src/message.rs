@@ -1,0 +1,502 @@
+//! What travels between stages: one type an edge, in the order of the walk.
+//!
+//! Positions are analysis pixels with pixel centres at integers unless a field says otherwise. A keyframe is named by
+//! its ordinal (`keyframe`: 0, 1, 2, ... in time); its image id in the database is the ordinal + 1.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::geometry::TwoViewGeometry;
+use crate::kernels::Pyramid;
+use crate::picture::{GrayImage, Picture};
+
+/// What is known of the input before its first frame.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VideoInfo {
+    /// The path or URI as the user named it.
+    pub input: String,
+    /// Codec as the container names it, or `images` for a folder.
+    pub codec: String,
+    /// Upright picture size in square pixels.
+    pub width: u32,
+    /// See `width`.
+    pub height: u32,
+    /// Clockwise quarter turns applied to make the picture upright (0..=3).
+    pub quarter_turns: u8,
+    /// Whether the upright picture is also mirrored left to right (after the turn).
+    pub mirrored: bool,
+    /// Pixel aspect ratio of the coded picture.
+    pub pixel_aspect: (u32, u32),
+    /// Length of the stream, if the container tells.
+    pub duration_ns: Option<u64>,
+}
+
+/// Which sampled frame a token speaks of.
+#[derive(Clone, Debug)]
+pub struct FrameInfo {
+    /// Ordinal among the sampled frames, from 0.
+    pub index: u32,
+    /// Ordinal among the displayed frames of the input, from 0.
+    pub number: u64,
+    /// Presentation time from the first displayed frame.
+    pub pts_ns: u64,
+    /// The input it is from.
+    pub video: Arc<VideoInfo>,
+}
+
+/// The two sizes of a picture: the one that is analysed and the one that is exported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// Analysis width and height in pixels.
+    pub analysis: (u32, u32),
+    /// Exported width and height in pixels.
+    pub exported: (u32, u32),
+    /// Exported pixels per analysis pixel, the same in x and y.
+    pub scale: f64,
+}
+
+impl Sizes {
+    /// A length given in pixels at 640 wide, in analysis pixels of this picture.
+    pub fn scaled(&self, px_at_640: f32) -> f32 {
+        px_at_640 * self.analysis.0 as f32 / 640.0
+    }
+
+    /// Analysis position (centres at integers) to exported position (COLMAP: first centre at 0.5).
+    pub fn exported_from_analysis(&self, x: f32, y: f32) -> [f64; 2] {
+        [(x as f64 + 0.5) * self.scale, (y as f64 + 0.5) * self.scale]
+    }
+}
+
+/// frame_decode -> gray_upload.
+#[derive(Debug)]
+pub struct Frame {
+    /// Which frame.
+    pub info: FrameInfo,
+    /// The upright picture.
+    pub picture: Arc<Picture>,
+}
+
+/// gray_upload -> klt_push.
+#[derive(Debug)]
+pub struct GrayFrame {
+    /// Which frame.
+    pub info: FrameInfo,
+    /// The upright picture, kept for export.
+    pub picture: Arc<Picture>,
+    /// Gray at analysis size, in [0, 1].
+    pub gray: Arc<GrayImage>,
+    /// Analysis and exported size.
+    pub sizes: Sizes,
+}
+
+/// Why a track ended. The numbers are those of the status word, tracks.csv and run.json.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum EndReason {
+    /// The window left the frame.
+    OutOfFrame = 1,
+    /// The smaller eigenvalue of the window is too small.
+    LowStructure = 2,
+    /// The last step at level 0 was still too long.
+    NoConvergence = 3,
+    /// The backward track does not return to its start.
+    ForwardBackward = 4,
+    /// The final windows do not correlate.
+    Residual = 5,
+    /// An outlier of the verified geometry.
+    Epipolar = 6,
+    /// Too long since the last join.
+    Age = 7,
+}
+
+impl EndReason {
+    /// All reasons in the order of their numbers.
+    pub const ALL: [EndReason; 7] = [
+        EndReason::OutOfFrame,
+        EndReason::LowStructure,
+        EndReason::NoConvergence,
+        EndReason::ForwardBackward,
+        EndReason::Residual,
+        EndReason::Epipolar,
+        EndReason::Age,
+    ];
+
+    /// The reason of a status number 1..=7.
+    pub fn from_number(number: u8) -> Option<EndReason> {
+        (1..=7).contains(&number).then(|| Self::ALL[number as usize - 1])
+    }
+
+    /// Its number, 1..=7.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A track's hold on a keypoint of a keyframe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Keyframe ordinal.
+    pub keyframe: u32,
+    /// Keypoint index in that keyframe's features.
+    pub keypoint: u32,
+}
+
+/// A live track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Track {
+    /// Unique in the run, ascending in the order of seeding.
+    pub id: u32,
+    /// Position at the latest frame.
+    pub x: f32,
+    /// See `x`.
+    pub y: f32,
+    /// Sampled frames since the seed or the last join.
+    pub age: u32,
+    /// Position at the latest keyframe.
+    pub at_keyframe: [f32; 2],
+    /// Keypoints joined so far, oldest first (the seed's included).
+    pub claims: Vec<Claim>,
+}
+
+/// The live tracks: the token of the `tracks` edge. Ascending by id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrackTable {
+    /// Live tracks, ascending by id.
+    pub tracks: Vec<Track>,
+    /// The id the next seed gets.
+    pub next_id: u32,
+}
+
+/// A track that ended, and why. Its last position is that of the frame before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackEnd {
+    /// Track id.
+    pub track: u32,
+    /// Why it ended.
+    pub reason: EndReason,
+}
+
+/// klt_push -> keyframe_gate.
+#[derive(Debug)]
+pub struct TrackedFrame {
+    /// Which frame.
+    pub info: FrameInfo,
+    /// The upright picture, kept for export.
+    pub picture: Arc<Picture>,
+    /// Gray at analysis size.
+    pub gray: Arc<GrayImage>,
+    /// Analysis and exported size.
+    pub sizes: Sizes,
+    /// The frame's pyramid; none where the pipeline has no klt_push.
+    pub pyramid: Option<Arc<Pyramid>>,
+    /// Tracks alive at this frame.
+    pub tracks: TrackTable,
+    /// Tracks that ended on the way here.
+    pub ends: Vec<TrackEnd>,
+}
+
+/// Why a frame was kept or dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateReason {
+    /// Kept: the first frame.
+    First,
+    /// Kept: the gap to the last keyframe reached its limit.
+    Gap,
+    /// The median displacement of the tracks decided.
+    Tracks,
+    /// The phase correlation decided.
+    Phase,
+    /// Kept: no test could answer.
+    Undecided,
+    /// The list of keyframes decided.
+    Listed,
+    /// Dropped: the keyframe budget does not allow one yet.
+    Budget,
+    /// Kept: the pipeline has no test (every frame).
+    All,
+}
+
+/// The gate's decision on a frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GateDecision {
+    /// Keyframe or not.
+    pub kept: bool,
+    /// What decided.
+    pub reason: GateReason,
+    /// Motion since the last keyframe in analysis pixels, where a test answered.
+    pub motion_px: Option<f32>,
+}
+
+/// What SIFT reads of a frame that passed the gate.
+#[derive(Debug)]
+pub struct GatedKeyframe {
+    /// Keyframe ordinal.
+    pub keyframe: u32,
+    /// The upright picture, kept for export.
+    pub picture: Arc<Picture>,
+    /// Gray at analysis size.
+    pub gray: Arc<GrayImage>,
+    /// The frame's pyramid; none where the pipeline has no klt_push.
+    pub pyramid: Option<Arc<Pyramid>>,
+}
+
+/// keyframe_gate -> sift_extract.
+#[derive(Debug)]
+pub struct GatedFrame {
+    /// Which frame.
+    pub info: FrameInfo,
+    /// Analysis and exported size.
+    pub sizes: Sizes,
+    /// Kept or dropped, and why.
+    pub gate: GateDecision,
+    /// Tracks alive at this frame.
+    pub tracks: TrackTable,
+    /// Tracks that ended on the way here.
+    pub ends: Vec<TrackEnd>,
+    /// Present exactly when the frame was kept.
+    pub keyframe: Option<GatedKeyframe>,
+}
+
+/// A SIFT keypoint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keypoint {
+    /// Position in analysis pixels, centres at integers.
+    pub x: f32,
+    /// See `x`.
+    pub y: f32,
+    /// Gaussian scale sigma in analysis pixels.
+    pub scale: f32,
+    /// Orientation in radians, in (-pi, pi], x towards y.
+    pub orientation: f32,
+    /// |DoG| at the refined extremum.
+    pub response: f32,
+}
+
+/// A descriptor: L1-root, x 512, rounded, clamped to 255; bins in Lowe's order (y, x, orientation).
+pub type Descriptor = [u8; 128];
+
+/// Keypoints and descriptors of a keyframe, row by row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Features {
+    /// Keypoints in their fixed order. Keypoints of one position with several orientations stand side by side.
+    pub keypoints: Vec<Keypoint>,
+    /// One descriptor a keypoint.
+    pub descriptors: Vec<Descriptor>,
+}
+
+/// A keyframe with its features.
+#[derive(Debug)]
+pub struct FeaturedKeyframe {
+    /// Keyframe ordinal.
+    pub keyframe: u32,
+    /// The upright picture, kept for export.
+    pub picture: Arc<Picture>,
+    /// The frame's pyramid; none where the pipeline has no klt_push.
+    pub pyramid: Option<Arc<Pyramid>>,
+    /// Keypoints and descriptors.
+    pub features: Arc<Features>,
+}
+
+/// sift_extract -> keyframe_join.
+#[derive(Debug)]
+pub struct FeaturedFrame {
+    /// Which frame.
+    pub info: FrameInfo,
+    /// Analysis and exported size.
+    pub sizes: Sizes,
+    /// Kept or dropped, and why.
+    pub gate: GateDecision,
+    /// Tracks alive at this frame.
+    pub tracks: TrackTable,
+    /// Tracks that ended on the way here.
+    pub ends: Vec<TrackEnd>,
+    /// Present exactly when the frame was kept.
+    pub keyframe: Option<FeaturedKeyframe>,
+}
+
+/// A live track's position at a frame: a row of tracks.csv.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrackRow {
+    /// Track id.
+    pub track: u32,
+    /// Position in analysis pixels.
+    pub x: f32,
+    /// See `x`.
+    pub y: f32,
+}
+
+/// What is written down of every sampled frame; made by keyframe_join, read by export, unchanged between.
+#[derive(Debug)]
+pub struct FrameLog {
+    /// Which frame.
+    pub info: FrameInfo,
+    /// Kept or dropped, and why.
+    pub gate: GateDecision,
+    /// Tracks alive after this frame, seeds included, ascending by id.
+    pub rows: Vec<TrackRow>,
+    /// Tracks that ended at this frame; each has its last row at the frame before.
+    pub ends: Vec<TrackEnd>,
+}
+
+/// A keyframe as every later stage needs it; made by keyframe_join, unchanged to export.
+#[derive(Debug)]
+pub struct Keyframe {
+    /// Keyframe ordinal.
+    pub keyframe: u32,
+    /// Which frame.
+    pub info: FrameInfo,
+    /// Analysis and exported size.
+    pub sizes: Sizes,
+    /// The upright picture, for export.
+    pub picture: Arc<Picture>,
+    /// Keypoints and descriptors.
+    pub features: Arc<Features>,
+    /// Tracks seeded here from keypoints.
+    pub seeds: u32,
+    /// Tracks that joined a keypoint here.
+    pub joined: u32,
+    /// Tracks seeded here from selected corners.
+    pub fill_ins: u32,
+}
+
+/// A match a track gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KltMatch {
+    /// Keypoint in the earlier keyframe.
+    pub first: u32,
+    /// Keypoint in this keyframe.
+    pub second: u32,
+    /// The track.
+    pub track: u32,
+}
+
+/// Matches of tracks between an earlier keyframe and this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KltPair {
+    /// Ordinal of the earlier keyframe.
+    pub first: u32,
+    /// Ascending by (first, second).
+    pub matches: Vec<KltMatch>,
+}
+
+/// keyframe_join -> descriptor_match.
+#[derive(Debug)]
+pub struct JoinedFrame {
+    /// What is written down of the frame.
+    pub log: FrameLog,
+    /// The keyframe and its KLT pairs, ascending by earlier keyframe.
+    pub keyframe: Option<(Arc<Keyframe>, Vec<KltPair>)>,
+}
+
+/// A descriptor match.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DescriptorMatch {
+    /// Keypoint in the earlier keyframe.
+    pub first: u32,
+    /// Keypoint in this keyframe.
+    pub second: u32,
+    /// Squared Euclidean distance of the u8 descriptors.
+    pub distance2: u32,
+}
+
+/// Descriptor matches between an earlier keyframe and this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DescriptorPair {
+    /// Ordinal of the earlier keyframe.
+    pub first: u32,
+    /// Ascending by (first, second).
+    pub matches: Vec<DescriptorMatch>,
+}
+
+/// A keyframe with both kinds of pairs.
+#[derive(Debug)]
+pub struct MatchedKeyframe {
+    /// The keyframe.
+    pub keyframe: Arc<Keyframe>,
+    /// Ascending by earlier keyframe.
+    pub klt: Vec<KltPair>,
+    /// Ascending by earlier keyframe.
+    pub descriptor: Vec<DescriptorPair>,
+}
+
+/// descriptor_match -> pair_merge.
+#[derive(Debug)]
+pub struct MatchedFrame {
+    /// What is written down of the frame.
+    pub log: FrameLog,
+    /// Present exactly when the frame was kept.
+    pub keyframe: Option<MatchedKeyframe>,
+}
+
+/// Where a match came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A track joined both keypoints.
+    Klt,
+    /// The descriptors are mutual nearest neighbours.
+    Sift,
+    /// Both.
+    Both,
+}
+
+/// A match of a merged pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Match {
+    /// Keypoint in the earlier keyframe.
+    pub first: u32,
+    /// Keypoint in the later keyframe.
+    pub second: u32,
+    /// Where it came from.
+    pub source: Source,
+    /// The track behind it, where there is one.
+    pub track: Option<u32>,
+}
+
+/// All matches of a pair of keyframes, each (first, second) once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedPair {
+    /// Ordinal of the earlier keyframe.
+    pub first: u32,
+    /// Ascending by (first, second). A keypoint may stand in a KLT and in a descriptor match.
+    pub matches: Vec<Match>,
+}
+
+/// pair_merge -> epipolar_verify.
+#[derive(Debug)]
+pub struct MergedFrame {
+    /// What is written down of the frame.
+    pub log: FrameLog,
+    /// The keyframe and its pairs, ascending by earlier keyframe.
+    pub keyframe: Option<(Arc<Keyframe>, Vec<MergedPair>)>,
+}
+
+/// A pair after verification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifiedPair {
+    /// Ordinal of the earlier keyframe.
+    pub first: u32,
+    /// The matches that were verified, as merged: the `matches` row.
+    pub matches: Vec<Match>,
+    /// The geometry with its inliers; none where verification failed.
+    pub geometry: Option<TwoViewGeometry>,
+}
+
+/// epipolar_verify -> export.
+#[derive(Debug)]
+pub struct VerifiedFrame {
+    /// What is written down of the frame.
+    pub log: FrameLog,
+    /// The keyframe and its pairs, ascending by earlier keyframe.
+    pub keyframe: Option<(Arc<Keyframe>, Vec<VerifiedPair>)>,
+}
+
+/// epipolar_verify -> keyframe_join, L frames later: tracks that the geometry rejects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// Track ids, ascending. Empty for a frame that is no keyframe.
+    pub rejected: Vec<u32>,
+}

@@ -1,0 +1,80 @@
+//! Arithmetic both backends share: the one order of window sums, the run-time choice of vector width, seeded
+//! random numbers.
+
+/// Runs `op` compiled for the widest vectors of this machine. `op` must be inlined to gain from it (mark the functions
+/// it calls `#[inline(always)]`). Results do not depend on the width: nothing here contracts or reorders.
+#[inline(always)]
+pub fn vectorized<R>(op: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(op)
+}
+
+/// Folds the 16 partial sums of a window: 8, 4, 2, 1. Sample `i` of a window belongs to partial sum `i % 16`, added in
+/// ascending order.
+#[inline(always)]
+pub fn fold16(mut partial: [f32; 16]) -> f32 {
+    for width in [8, 4, 2, 1] {
+        for lane in 0..width {
+            partial[lane] += partial[lane + width];
+        }
+    }
+    partial[0]
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): a seeded generator whose sequence is part of the results.
+#[derive(Clone, Debug)]
+pub struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// A generator for one task of a run, for example (run seed, pair id).
+    pub fn new(seed: u64, task: u64) -> Self {
+        let mut mixer = SplitMix64(seed);
+        let start = mixer.next_u64() ^ task.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        SplitMix64(start)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// An integer in `0..bound`; `bound` must not be 0.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        ((self.next_u64() >> 32) * bound as u64 >> 32) as u32
+    }
+
+    /// A number in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fold16_adds_halves() {
+        let mut partial = [0.0; 16];
+        for (i, p) in partial.iter_mut().enumerate() {
+            *p = i as f32;
+        }
+        assert_eq!(fold16(partial), 120.0);
+        // The order is visible where f32 rounds: 1e8 cancels only when lanes 0 and 8 meet first.
+        let mut order = [0.0; 16];
+        (order[0], order[8], order[1]) = (1e8, -1e8, 1.0);
+        assert_eq!(fold16(order), 1.0);
+    }
+
+    #[test]
+    fn splitmix_is_frozen() {
+        let mut rng = SplitMix64::new(1, 2);
+        let first = rng.next_u64();
+        assert_eq!(first, SplitMix64::new(1, 2).next_u64());
+        assert_ne!(first, SplitMix64::new(1, 3).next_u64());
+        assert!((0..1000).all(|_| rng.below(7) < 7));
+    }
+}

@@ -1,0 +1,1 @@
+//! Pipelines: load, graph, build, run.

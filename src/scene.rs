@@ -1,0 +1,1 @@
+//! The rendered demo scene with its known cameras.

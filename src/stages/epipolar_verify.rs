@@ -1,0 +1,1 @@
+//! Stage `epipolar_verify`.

@@ -1,0 +1,1 @@
+//! Stage `gray_upload`.

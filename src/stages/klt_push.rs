@@ -1,0 +1,1 @@
+//! Stage `klt_push`.

@@ -1,0 +1,1 @@
+//! Stage `sift_extract`.

@@ -1,0 +1,1 @@
+//! Video files through GStreamer: the only module that knows it.
