@@ -1,0 +1,27 @@
+# Two commands do everything on a fresh Debian 12 with Rust: `make demo` and `make test`.
+CARGO ?= cargo
+OUT ?= out/demo
+
+.PHONY: demo test lint bench setup clean
+
+demo: setup  ## render a video with known cameras, run the full pipeline on it, say how good the result is
+	$(CARGO) build --release
+	$(CARGO) run --release --quiet -- demo --out $(OUT) --overwrite
+
+test: setup  ## every test; those on real sequences need TRACKWEAVE_DATA
+	$(CARGO) test --workspace
+
+lint: setup
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
+
+bench: setup  ## throughput of the pipeline on the demo video; results belong into benches/runs/
+	$(CARGO) bench
+
+setup:  ## system packages that are missing (Debian)
+	@tools/install-packages.sh
+
+clean:
+	$(CARGO) clean
+	rm -rf out

@@ -1,0 +1,114 @@
+//! Joining: a live track takes over a point of the keyframe that lies where the track is.
+
+use std::collections::BTreeMap;
+
+use super::points::{Buckets, Point, distance2};
+use crate::message::{Claim, KltMatch, KltPair, Track};
+
+/// Which point each track joins: `(track index, point index)`, ascending by track.
+///
+/// Candidates within `radius_px` are taken by ascending distance, then track, then point; a point goes to one track and
+/// a track to one point. Tracks must be ascending by id.
+pub fn assign(tracks: &[Track], points: &[Point], size: (u32, u32), radius_px: f32) -> Vec<(usize, usize)> {
+    let positions: Vec<[f32; 2]> = points.iter().map(|p| [p.x, p.y]).collect();
+    let buckets = Buckets::new(&positions, size, radius_px.max(4.0));
+    let mut candidates: Vec<(f32, usize, usize)> = Vec::new();
+    for (track_idx, track) in tracks.iter().enumerate() {
+        for point_idx in buckets.near([track.x, track.y]) {
+            let d2 = distance2([track.x, track.y], positions[point_idx]);
+            if d2 <= radius_px * radius_px {
+                candidates.push((d2, track_idx, point_idx));
+            }
+        }
+    }
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let mut track_taken = vec![false; tracks.len()];
+    let mut point_taken = vec![false; points.len()];
+    let mut assigned = Vec::new();
+    for (_, track_idx, point_idx) in candidates {
+        if !track_taken[track_idx] && !point_taken[point_idx] {
+            (track_taken[track_idx], point_taken[point_idx]) = (true, true);
+            assigned.push((track_idx, point_idx));
+        }
+    }
+    assigned.sort_unstable();
+    assigned
+}
+
+/// Gives every joined track its claim on the keyframe and restarts its age. The new claim makes a match with each
+/// earlier claim of the track: the pairs, ascending by earlier keyframe.
+pub fn claim(tracks: &mut [Track], points: &[Point], assigned: &[(usize, usize)], keyframe: u32) -> Vec<KltPair> {
+    let mut pairs: BTreeMap<u32, Vec<KltMatch>> = BTreeMap::new();
+    for &(track_idx, point_idx) in assigned {
+        let track = &mut tracks[track_idx];
+        let keypoint = points[point_idx].keypoint;
+        for earlier in &track.claims {
+            let joined = KltMatch { first: earlier.keypoint, second: keypoint, track: track.id };
+            pairs.entry(earlier.keyframe).or_default().push(joined);
+        }
+        track.claims.push(Claim { keyframe, keypoint });
+        track.age = 0;
+    }
+    pairs
+        .into_iter()
+        .map(|(first, mut matches)| {
+            matches.sort_unstable_by_key(|m| (m.first, m.second));
+            KltPair { first, matches }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn track(id: u32, x: f32, y: f32, claims: &[(u32, u32)]) -> Track {
+        let claims = claims.iter().map(|&(keyframe, keypoint)| Claim { keyframe, keypoint }).collect();
+        Track { id, x, y, age: 5, at_keyframe: [x, y], claims }
+    }
+
+    fn point(x: f32, y: f32, keypoint: u32) -> Point {
+        Point { x, y, keypoint }
+    }
+
+    #[test]
+    fn nearest_pair_is_taken_first_and_the_loser_stays() {
+        // Track 3 is nearer to the point both want; track 1 gets the other point, further away.
+        let tracks = [track(1, 10.0, 10.0, &[]), track(3, 10.6, 10.0, &[])];
+        let points = [point(10.5, 10.0, 0), point(9.2, 10.0, 2)];
+        assert_eq!(assign(&tracks, &points, (64, 48), 1.0), vec![(0, 1), (1, 0)]);
+        assert_eq!(assign(&tracks, &points[..1], (64, 48), 1.0), vec![(1, 0)]);
+    }
+
+    #[test]
+    fn equal_distances_go_to_the_lower_track() {
+        let tracks = [track(1, 9.5, 10.0, &[]), track(2, 10.5, 10.0, &[])];
+        assert_eq!(assign(&tracks, &[point(10.0, 10.0, 0)], (64, 48), 1.0), vec![(0, 0)]);
+    }
+
+    #[test]
+    fn the_radius_is_a_bound_and_inclusive() {
+        let tracks = [track(1, 10.0, 10.0, &[])];
+        assert_eq!(assign(&tracks, &[point(11.0, 10.0, 0)], (64, 48), 1.0).len(), 1);
+        assert_eq!(assign(&tracks, &[point(11.001, 10.0, 0)], (64, 48), 1.0).len(), 0);
+        // Across a cell border and at the edge of the picture.
+        assert_eq!(assign(&[track(1, 63.9, 47.9, &[])], &[point(64.4, 48.2, 0)], (64, 48), 1.0).len(), 1);
+    }
+
+    #[test]
+    fn a_claim_matches_every_earlier_claim_and_restarts_the_age() {
+        let mut tracks = [track(1, 5.0, 5.0, &[(0, 7), (2, 9)]), track(4, 8.0, 5.0, &[(2, 3)]), track(6, 9.0, 9.0, &[])];
+        let points = [point(5.0, 5.0, 11), point(8.0, 5.0, 13), point(9.0, 9.0, 17)];
+        let pairs = claim(&mut tracks, &points, &[(0, 0), (1, 1), (2, 2)], 3);
+        let m = |first, second, track| KltMatch { first, second, track };
+        assert_eq!(
+            pairs,
+            vec![
+                KltPair { first: 0, matches: vec![m(7, 11, 1)] },
+                KltPair { first: 2, matches: vec![m(3, 13, 4), m(9, 11, 1)] }
+            ]
+        );
+        assert!(tracks.iter().all(|t| t.age == 0));
+        assert_eq!(tracks[2].claims, vec![Claim { keyframe: 3, keypoint: 17 }]);
+    }
+}
