@@ -17,6 +17,7 @@
 pub mod message;
 pub mod stages;
 
+pub mod error;
 pub mod pipeline;
 pub mod record;
 

@@ -1,1 +1,3 @@
 //! Pipelines: load, graph, build, run.
+
+pub mod token;

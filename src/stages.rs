@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::geometry::camera::CameraOptions;
+use crate::pipeline::token::{Gives, Takes};
 use crate::record::RunRecord;
 
 pub mod descriptor_match;
@@ -22,18 +23,27 @@ pub mod sift_extract;
 /// Any typed error of a stage; the runtime adds stage and frame.
 pub type StageError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
+/// How the stream of frames ended for a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// Every frame of the input came.
+    Complete,
+    /// Some stage failed and the rest never comes: write what there is, it is published as partial.
+    Cut,
+}
+
 /// A stage: one firing takes one token from each input and gives one on each output.
 pub trait Stage: Send + 'static {
     /// A message type, or a pair (main edge, feedback edge).
-    type Takes;
+    type Takes: Takes;
     /// A message type, a pair (main edge, feedback edge), or `()` for a sink.
-    type Gives;
+    type Gives: Gives;
 
     /// One firing.
     fn fire(&mut self, takes: Self::Takes) -> Result<Self::Gives, StageError>;
 
-    /// Called once after the last firing when every input ended well.
-    fn finish(&mut self) -> Result<(), StageError> {
+    /// Called once after the last firing, unless a firing of this very stage failed.
+    fn finish(&mut self, _end: StreamEnd) -> Result<(), StageError> {
         Ok(())
     }
 }
@@ -41,7 +51,7 @@ pub trait Stage: Send + 'static {
 /// A stage without inputs.
 pub trait SourceStage: Send + 'static {
     /// A message type.
-    type Gives;
+    type Gives: Gives;
 
     /// The next token, or none at the end of the stream.
     fn next(&mut self) -> Result<Option<Self::Gives>, StageError>;
