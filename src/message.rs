@@ -333,6 +333,8 @@ pub struct TrackRow {
 pub struct FrameLog {
     /// Which frame.
     pub info: FrameInfo,
+    /// Analysis and exported size.
+    pub sizes: Sizes,
     /// Kept or dropped, and why.
     pub gate: GateDecision,
     /// Tracks alive after this frame, seeds included, ascending by id.

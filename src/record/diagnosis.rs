@@ -1,0 +1,1 @@
+//! What the record of a run tells about mapping it.
