@@ -1,1 +1,205 @@
-//! Kernel `match_guided`.
+//! Kernel `match_guided`: mutual nearest descriptors among the keypoints that a fundamental matrix allows.
+//!
+//! Positions are pixels of the picture that F speaks of; a pair is a candidate when the second keypoint lies within
+//! the band about the first one's epipolar line. Keypoints of one position are one point: the rival of the nearest
+//! stands elsewhere. Distances are exact integers, ties go to the lower index. One invocation handles one keypoint of
+//! the first picture; keypoints of the second are bucketed by position, so only those near the line are looked at.
+
+use crate::kernels::match_descriptors::{RatioTest, squared_distance};
+use crate::message::{Descriptor, DescriptorMatch};
+
+/// The keypoints of one picture: positions and descriptors, row by row.
+#[derive(Clone, Copy, Debug)]
+pub struct GuidedPoints<'a> {
+    /// Positions in pixels, one a keypoint. Keypoints of one position are equal to the bit.
+    pub positions: &'a [[f64; 2]],
+    /// One descriptor a keypoint.
+    pub descriptors: &'a [Descriptor],
+}
+
+/// Buffers that `match_guided` reuses from call to call.
+#[derive(Debug, Default)]
+pub struct GuidedScratch {
+    strips: [Strips; 2],
+    first: Vec<Nearest>,
+    second: Vec<Nearest>,
+}
+
+/// Matches `first` to `second` within `band_px` of the epipolar lines of `f` (row-major, x2' F x1 = 0).
+///
+/// A match is the nearest candidate of both its keypoints and passes the ratio test (`ratio`, see
+/// [`RatioTest`]) in both directions; without a rival the test passes. Ascending by (first, second).
+pub fn match_guided(
+    first: GuidedPoints,
+    second: GuidedPoints,
+    f: &[f64; 9],
+    band_px: f64,
+    ratio: f32,
+    scratch: &mut GuidedScratch,
+) -> Vec<DescriptorMatch> {
+    let GuidedScratch { strips, first: nearest_of_first, second: nearest_of_second } = scratch;
+    for (axis, strips) in strips.iter_mut().enumerate() {
+        strips.fill(second.positions, axis);
+    }
+    for (nearest, points) in [(&mut *nearest_of_first, first), (&mut *nearest_of_second, second)] {
+        nearest.clear();
+        nearest.resize(points.positions.len().min(points.descriptors.len()), Nearest::default());
+    }
+    crate::numerics::vectorized(
+        #[inline(always)]
+        || {
+            for (i, nearest) in nearest_of_first.iter_mut().enumerate() {
+                let line = EpipolarLine::new(f, first.positions[i], band_px);
+                strips[line.walk_axis()].visit(&line, second.positions, |j| {
+                    let Some(of_second) = nearest_of_second.get_mut(j) else { return };
+                    let distance2 = squared_distance(&first.descriptors[i], &second.descriptors[j]);
+                    nearest.update(distance2, j, second.positions);
+                    of_second.update(distance2, i, first.positions);
+                });
+            }
+        },
+    );
+    mutual(nearest_of_first, nearest_of_second, RatioTest::new(ratio))
+}
+
+fn mutual(first: &[Nearest], second: &[Nearest], ratio: RatioTest) -> Vec<DescriptorMatch> {
+    let mutual = |(i, nearest): (usize, &Nearest)| {
+        let back = second.get(nearest.index as usize)?;
+        let passes = back.index as usize == i
+            && ratio.passes(nearest.distance2, nearest.rival2)
+            && ratio.passes(back.distance2, back.rival2);
+        passes.then_some(DescriptorMatch {
+            first: i as u32,
+            second: nearest.index,
+            distance2: nearest.distance2,
+        })
+    };
+    first.iter().enumerate().filter_map(mutual).collect()
+}
+
+/// The nearest candidate of a keypoint and the distance of the nearest one at another position.
+#[derive(Clone, Copy, Debug)]
+struct Nearest {
+    distance2: u32,
+    index: u32,
+    rival2: u32,
+}
+
+impl Default for Nearest {
+    fn default() -> Self {
+        Nearest { distance2: u32::MAX, index: u32::MAX, rival2: u32::MAX }
+    }
+}
+
+impl Nearest {
+    /// Takes one more candidate in. The result does not depend on the order of the candidates.
+    #[inline(always)]
+    fn update(&mut self, distance2: u32, index: usize, positions: &[[f64; 2]]) {
+        let elsewhere = self.index != u32::MAX && positions[index] != positions[self.index as usize];
+        if (distance2, index as u32) < (self.distance2, self.index) {
+            if elsewhere {
+                self.rival2 = self.distance2;
+            }
+            (self.distance2, self.index) = (distance2, index as u32);
+        } else if elsewhere {
+            self.rival2 = self.rival2.min(distance2);
+        }
+    }
+}
+
+/// The line a x + b y + c = 0 with a^2 + b^2 = 1, and half the width of the band about it.
+#[derive(Clone, Copy, Debug)]
+struct EpipolarLine {
+    normal: [f64; 2],
+    c: f64,
+    band_px: f64,
+}
+
+impl EpipolarLine {
+    /// F x1, normalised. A point without a line (the epipole) gives NaN: no candidate is near it.
+    fn new(f: &[f64; 9], [x, y]: [f64; 2], band_px: f64) -> Self {
+        let [a, b, c] = [0, 3, 6].map(|row| f[row] * x + f[row + 1] * y + f[row + 2]);
+        let norm = (a * a + b * b).sqrt();
+        let norm = if norm > 0.0 { norm } else { f64::NAN };
+        EpipolarLine { normal: [a / norm, b / norm], c: c / norm, band_px }
+    }
+
+    #[inline(always)]
+    fn is_near(&self, [x, y]: [f64; 2]) -> bool {
+        (self.normal[0] * x + self.normal[1] * y + self.c).abs() <= self.band_px
+    }
+
+    /// 0 for a line that is walked along x, 1 along y: the axis in which it is not steep.
+    fn walk_axis(&self) -> usize {
+        (self.normal[0].abs() > self.normal[1].abs()) as usize
+    }
+}
+
+/// Positions bucketed into strips across `axis`, each strip sorted by the other coordinate.
+#[derive(Debug, Default)]
+struct Strips {
+    axis: usize,
+    low: f64,
+    width: f64,
+    /// Where each strip begins in `order`; one more than there are strips.
+    starts: Vec<usize>,
+    /// (other coordinate, index) of every position, strip by strip.
+    order: Vec<(f64, u32)>,
+}
+
+impl Strips {
+    /// Sorts finite `positions` into about sqrt(n) strips; others are left out.
+    fn fill(&mut self, positions: &[[f64; 2]], axis: usize) {
+        let finite = |p: &[f64; 2]| p[0].is_finite() && p[1].is_finite();
+        let along = || positions.iter().filter(|p| finite(p)).map(|p| p[axis]);
+        let (low, high) = along().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+        let n_strips = ((along().count() as f64).sqrt() as usize).max(1);
+        (self.axis, self.low) = (axis, low);
+        self.width = ((high - low) / n_strips as f64).max(1.0);
+
+        self.order.clear();
+        self.order.extend((0..positions.len()).filter(|&i| finite(&positions[i])).map(|i| (0.0, i as u32)));
+        let strip_of = |v: f64| (((v - low) / self.width) as usize).min(n_strips - 1);
+        let key = |i: u32| (strip_of(positions[i as usize][axis]), positions[i as usize][1 - axis]);
+        self.order.sort_unstable_by(|a, b| {
+            let (ka, kb) = (key(a.1), key(b.1));
+            ka.0.cmp(&kb.0).then(ka.1.total_cmp(&kb.1)).then(a.1.cmp(&b.1))
+        });
+        self.starts.clear();
+        self.starts.resize(n_strips + 1, 0);
+        for entry in &mut self.order {
+            entry.0 = positions[entry.1 as usize][1 - axis];
+            self.starts[strip_of(positions[entry.1 as usize][axis]) + 1] += 1;
+        }
+        for s in 0..n_strips {
+            self.starts[s + 1] += self.starts[s];
+        }
+    }
+
+    /// Calls `op` with every position in the band of `line`, once each.
+    #[inline(always)]
+    fn visit(&self, line: &EpipolarLine, positions: &[[f64; 2]], mut op: impl FnMut(usize)) {
+        let (along, across) = (line.normal[self.axis], line.normal[1 - self.axis]);
+        for (s, bounds) in self.starts.windows(2).enumerate() {
+            let strip = &self.order[bounds[0]..bounds[1]];
+            if strip.is_empty() {
+                continue;
+            }
+            let begin = self.low + s as f64 * self.width;
+            let at = |v: f64| -(along * v + line.c) / across;
+            let (a, b) = (at(begin), at(begin + self.width));
+            // The exact test is `is_near`; the margin only covers the rounding of these bounds.
+            let margin = line.band_px / across.abs() + 1e-6 * (1.0 + a.abs() + b.abs());
+            let (low, high) = (a.min(b) - margin, a.max(b) + margin);
+            let from = strip.partition_point(|entry| entry.0 < low);
+            for &(across, index) in &strip[from..] {
+                if !(across <= high) {
+                    break;
+                }
+                if line.is_near(positions[index as usize]) {
+                    op(index as usize);
+                }
+            }
+        }
+    }
+}
