@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::message::Match;
 
 pub mod camera;
+mod lens;
 
 /// COLMAP's two-view configuration codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
