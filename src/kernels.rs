@@ -22,13 +22,15 @@ pub mod refine;
 pub mod scharr;
 pub mod upsample;
 
+use std::sync::Arc;
+
 use crate::picture::GrayImage;
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PyramidLevel {
     /// Gray of this level; pixel (x, y) lies at (2^L x, 2^L y) of level 0.
-    pub gray: GrayImage,
+    pub gray: Arc<GrayImage>,
     /// d gray / dx, row by row.
     pub gradient_x: Vec<f32>,
     /// d gray / dy, row by row.
@@ -40,4 +42,35 @@ pub struct PyramidLevel {
 pub struct Pyramid {
     /// Levels, the finest first.
     pub levels: Vec<PyramidLevel>,
+}
+
+impl Pyramid {
+    /// Makes this the pyramid of `gray`, reusing its buffers where no one else holds them. `scratch` keeps the blur in x.
+    pub fn rebuild(&mut self, gray: &Arc<GrayImage>, levels: usize, scratch: &mut Vec<f32>) {
+        self.levels.resize_with(levels.max(1), PyramidLevel::default);
+        self.levels[0].gray = gray.clone();
+        self.levels[0].fill_gradients();
+        for l in 1..self.levels.len() {
+            let (finer, coarser) = self.levels.split_at_mut(l);
+            let (source, level) = (&finer[l - 1].gray, &mut coarser[0]);
+            let (width, height) = (source.width.div_ceil(2), source.height.div_ceil(2));
+            scratch.resize(width * source.height, 0.0);
+            let mut image = Arc::try_unwrap(std::mem::take(&mut level.gray)).unwrap_or_default();
+            image.width = width;
+            image.height = height;
+            image.data.resize(width * height, 0.0);
+            pyramid_down::pyramid_down(&source.data, source.width, scratch, &mut image.data);
+            level.gray = Arc::new(image);
+            level.fill_gradients();
+        }
+    }
+}
+
+impl PyramidLevel {
+    fn fill_gradients(&mut self) {
+        let n = self.gray.data.len();
+        self.gradient_x.resize(n, 0.0);
+        self.gradient_y.resize(n, 0.0);
+        scharr::scharr(&self.gray.data, self.gray.width, &mut self.gradient_x, &mut self.gradient_y);
+    }
 }

@@ -26,6 +26,7 @@ pub mod video;
 
 pub mod device;
 pub mod kernels;
+pub mod klt;
 pub mod numerics;
 
 pub mod geometry;

@@ -1,1 +1,62 @@
-//! Kernel `eigen_map`.
+//! Smaller eigenvalue of the structure tensor summed over 3 x 3 pixels (Shi and Tomasi 1994).
+//!
+//! In: gradients a pixel, row by row. Out: one value a pixel, 0 or more; exactly zero closer than `half_window` to the
+//! border, where a track would end as out of frame. Sum order: rows downwards, each from left to right.
+//! One invocation: one pixel.
+
+use rayon::prelude::*;
+
+use crate::numerics::vectorized;
+
+const ROWS: usize = 16;
+
+/// Fills `out`. All slices hold `width` values a row and the same number of rows.
+pub fn eigen_map(gradient_x: &[f32], gradient_y: &[f32], width: usize, half_window: usize, out: &mut [f32]) {
+    if width == 0 {
+        return;
+    }
+    let height = out.len() / width;
+    let margin = half_window.max(1);
+    out.par_chunks_mut(width * ROWS).enumerate().for_each(|(chunk, rows)| {
+        vectorized(|| {
+            for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+                let y = chunk * ROWS + i;
+                row.fill(0.0);
+                if width > 2 * margin && y >= margin && y + margin < height {
+                    let block = (y - 1) * width..(y + 2) * width;
+                    let inner = &mut row[margin..width - margin];
+                    eigen_row(&gradient_x[block.clone()], &gradient_y[block], width, margin, inner);
+                }
+            }
+        })
+    });
+}
+
+/// One row from the three gradient rows around it; `out[0]` is column `first`.
+#[inline(always)]
+fn eigen_row(gradient_x: &[f32], gradient_y: &[f32], width: usize, first: usize, out: &mut [f32]) {
+    let n = out.len() + 2;
+    let starts = [0, 1, 2].map(|row| row * width + first - 1);
+    let gx = starts.map(|start| &gradient_x[start..start + n]);
+    let gy = starts.map(|start| &gradient_y[start..start + n]);
+    for x in 0..out.len() {
+        let (mut xx, mut xy, mut yy) = (0.0f32, 0.0f32, 0.0f32);
+        for r in 0..3 {
+            for c in 0..3 {
+                let (dx, dy) = (gx[r][x + c], gy[r][x + c]);
+                xx += dx * dx;
+                xy += dx * dy;
+                yy += dy * dy;
+            }
+        }
+        out[x] = min_eigenvalue(xx, xy, yy);
+    }
+}
+
+/// Smaller eigenvalue of [[xx, xy], [xy, yy]], 0 or more.
+#[inline(always)]
+pub fn min_eigenvalue(xx: f32, xy: f32, yy: f32) -> f32 {
+    let difference = xx - yy;
+    let root = (difference * difference + 4.0 * (xy * xy)).sqrt();
+    (0.5 * ((xx + yy) - root)).max(0.0)
+}

@@ -1,1 +1,20 @@
-//! Kernel `eigen_max`.
+//! The largest value of an eigenvalue map; 0 for an empty one.
+//!
+//! In: values of 0 or more, no NaN, so that the order of comparisons does not matter. Out: one value.
+//! One invocation: one strip of 64 pixels, then one invocation over the strips.
+
+use crate::numerics::vectorized;
+
+/// The largest of `values`, at least 0.
+pub fn eigen_max(values: &[f32]) -> f32 {
+    vectorized(|| {
+        let mut lanes = [0.0f32; 16];
+        let (chunks, rest) = values.as_chunks::<16>();
+        for chunk in chunks {
+            for lane in 0..16 {
+                lanes[lane] = if chunk[lane] > lanes[lane] { chunk[lane] } else { lanes[lane] };
+            }
+        }
+        lanes.iter().chain(rest).fold(0.0, |max, &value| if value > max { value } else { max })
+    })
+}

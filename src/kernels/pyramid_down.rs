@@ -1,1 +1,78 @@
-//! Kernel `pyramid_down`.
+//! One pyramid level from the next finer one: taps (1, 4, 6, 4, 1) / 16, x then y, then every second pixel.
+//!
+//! Sizes w x h to ceil(w / 2) x ceil(h / 2); pixel (x, y) of the result lies at (2x, 2y). Reads clamp to the border.
+//! The blur in x is rounded to f32 before the blur in y.
+//! One invocation: one pixel of the result.
+
+use rayon::prelude::*;
+
+use crate::numerics::vectorized;
+
+const ROWS: usize = 16;
+
+/// Halves `source`, which has `width` values a row. `blurred_x` holds ceil(width / 2) values a row for every row of
+/// `source`; `out` holds ceil(width / 2) values a row for every second.
+pub fn pyramid_down(source: &[f32], width: usize, blurred_x: &mut [f32], out: &mut [f32]) {
+    if width == 0 || source.is_empty() {
+        return;
+    }
+    let half = width.div_ceil(2);
+    blurred_x.par_chunks_mut(half * ROWS).zip(source.par_chunks(width * ROWS)).for_each(
+        |(blurred, source)| {
+            vectorized(|| {
+                for (blurred, source) in blurred.chunks_exact_mut(half).zip(source.chunks_exact(width)) {
+                    blur_x(source, blurred);
+                }
+            })
+        },
+    );
+    let blurred_x = &*blurred_x;
+    let last = (source.len() / width - 1) as isize;
+    out.par_chunks_mut(half * ROWS).enumerate().for_each(|(chunk, rows)| {
+        vectorized(|| {
+            for (i, out) in rows.chunks_exact_mut(half).enumerate() {
+                let centre = 2 * (chunk * ROWS + i) as isize;
+                let row = |offset: isize| {
+                    let start = (centre + offset).clamp(0, last) as usize * half;
+                    &blurred_x[start..start + half]
+                };
+                blur_y([row(-2), row(-1), row(0), row(1), row(2)], out);
+            }
+        })
+    });
+}
+
+#[inline(always)]
+fn taps(a: f32, b: f32, c: f32, d: f32, e: f32) -> f32 {
+    0.0625 * (a + e) + 0.25 * (b + d) + 0.375 * c
+}
+
+#[inline(always)]
+fn blur_x(source: &[f32], out: &mut [f32]) {
+    let last = source.len() as isize - 1;
+    let clamped = |x: usize| {
+        let at = |offset: isize| source[(2 * x as isize + offset).clamp(0, last) as usize];
+        taps(at(-2), at(-1), at(0), at(1), at(2))
+    };
+    let n = (source.len().saturating_sub(2) / 2).saturating_sub(1);
+    out[0] = clamped(0);
+    let (pairs, _) = source.as_chunks::<2>();
+    if n > 0 {
+        let (left, middle, right) = (&pairs[..n], &pairs[1..n + 1], &pairs[2..n + 2]);
+        let inner = &mut out[1..n + 1];
+        for i in 0..n {
+            inner[i] = taps(left[i][0], left[i][1], middle[i][0], middle[i][1], right[i][0]);
+        }
+    }
+    for x in n + 1..out.len() {
+        out[x] = clamped(x);
+    }
+}
+
+#[inline(always)]
+fn blur_y(rows: [&[f32]; 5], out: &mut [f32]) {
+    let rows = rows.map(|row| &row[..out.len()]);
+    for x in 0..out.len() {
+        out[x] = taps(rows[0][x], rows[1][x], rows[2][x], rows[3][x], rows[4][x]);
+    }
+}
