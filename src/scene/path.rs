@@ -1,0 +1,96 @@
+//! Camera paths through the demo's room.
+
+use nalgebra::Vector3;
+
+use super::Pose;
+
+/// How the camera moves. Every path starts near (0, 0, 0), at eye height, and looks into the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CameraPath {
+    /// A walk across the room with the tremor of a hand.
+    HandHeld,
+    /// Turning about its own centre: no parallax, 12 degrees a second.
+    Pan,
+    /// Around the table at a constant distance, 14 degrees a second.
+    Orbit,
+    /// Straight ahead, 0.5 m a second.
+    Forward,
+    /// Not at all.
+    Still,
+}
+
+/// The middle of the table's top, at which the moving paths look.
+const TARGET: Vector3<f64> = Vector3::new(0.0, 0.35, 3.6);
+
+impl CameraPath {
+    /// `n_frames` poses at k / `fps` seconds, k = 0, 1, 2, ...
+    pub fn poses(self, n_frames: usize, fps: f64) -> Vec<Pose> {
+        (0..n_frames).map(|k| self.at(k as f64 / fps)).collect()
+    }
+
+    /// The pose at a time in seconds.
+    pub fn at(self, seconds: f64) -> Pose {
+        let start = Pose::looking_at(Vector3::zeros(), TARGET);
+        match self {
+            CameraPath::HandHeld => hand_held(seconds),
+            CameraPath::Pan => start.turned(0.0, (12.0 * seconds - 10.0).to_radians(), 0.0),
+            CameraPath::Orbit => {
+                let angle = (14.0 * seconds - 8.0).to_radians();
+                let arm = Vector3::new(libm::sin(angle), -0.1, -libm::cos(angle));
+                Pose::looking_at(TARGET + arm * TARGET.z, TARGET)
+            }
+            CameraPath::Forward => {
+                let ahead = start.cam_from_world_rotation.row(2).transpose();
+                Pose { center: ahead * (0.5 * seconds), ..start }
+            }
+            CameraPath::Still => start,
+        }
+    }
+}
+
+/// A slow arc past the table, 0.45 m a second, under a tremor of a few frequencies: about a centimetre and half a
+/// degree.
+fn hand_held(t: f64) -> Pose {
+    let wave = |hertz: f64, phase: f64| libm::sin(2.0 * std::f64::consts::PI * (hertz * t + phase));
+    let walk = Vector3::new(-1.1 + 0.45 * t, -0.15, -0.1 + 0.5 * libm::sin(0.5 * t));
+    let sway = Vector3::new(
+        0.012 * wave(0.9, 0.1) + 0.004 * wave(2.3, 0.6),
+        0.016 * wave(1.7, 0.3) + 0.005 * wave(3.1, 0.9),
+        0.012 * wave(0.7, 0.8) + 0.003 * wave(2.7, 0.2),
+    );
+    let aim = TARGET + Vector3::new(0.35 * wave(0.13, 0.0), 0.1 * wave(0.21, 0.4), 0.0);
+    Pose::looking_at(walk + sway, aim).turned(
+        0.007 * wave(1.3, 0.5) + 0.002 * wave(3.7, 0.2),
+        0.008 * wave(1.1, 0.7) + 0.002 * wave(4.1, 0.4),
+        0.010 * wave(0.6, 0.2) + 0.003 * wave(2.1, 0.8),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_move_as_they_say() {
+        let poses = |path: CameraPath| path.poses(30, 30.0);
+        assert!(poses(CameraPath::Still).iter().all(|p| *p == CameraPath::Still.at(0.0)));
+        assert!(poses(CameraPath::Pan).iter().all(|p| p.center == Vector3::zeros()));
+        let orbit = poses(CameraPath::Orbit);
+        let distances = orbit.iter().map(|p| (p.center - TARGET).norm());
+        assert!(distances.clone().all(|d| (d - (orbit[0].center - TARGET).norm()).abs() < 1e-9));
+        let forward = poses(CameraPath::Forward);
+        let step = forward[29].center - forward[0].center;
+        assert!((forward[0].cam_from_world_rotation * step).xy().norm() < 1e-12);
+    }
+
+    #[test]
+    fn hand_held_is_smooth_and_has_parallax() {
+        let poses = CameraPath::HandHeld.poses(150, 30.0);
+        for pair in poses.windows(2) {
+            assert!((pair[1].center - pair[0].center).norm() < 0.05, "less than 5 cm a frame");
+            let turn = pair[1].cam_from_world_rotation * pair[0].cam_from_world_rotation.transpose();
+            assert!((turn.trace() - 1.0) / 2.0 > libm::cos(1f64.to_radians()), "less than a degree a frame");
+        }
+        assert!((poses[149].center - poses[0].center).norm() > 1.5);
+    }
+}
