@@ -37,9 +37,9 @@ const CEILING: Stuff =
     Stuff { texture: GRASS, tile_m: 3.0, tint: [1.3, 1.25, 1.15], stain: (GRAVEL, 7.0, 0.4) };
 const CARPET: Stuff =
     Stuff { texture: GRASS, tile_m: 1.1, tint: [0.7, 1.05, 0.6], stain: (BRICK, 2.3, 0.35) };
-const STONE: Stuff = Stuff { texture: GRAVEL, tile_m: 0.8, tint: [0.95, 1.0, 1.1], stain: (GRASS, 1.3, 0.4) };
+const STONE: Stuff = Stuff { texture: GRAVEL, tile_m: 1.2, tint: [0.95, 1.0, 1.1], stain: (GRASS, 1.3, 0.4) };
 const CLAY: Stuff = Stuff { texture: BRICK, tile_m: 0.9, tint: [1.5, 1.1, 0.8], stain: (GRASS, 1.7, 0.4) };
-const WOOD: Stuff = Stuff { texture: COFFEE, tile_m: 0.7, tint: [0.9, 0.9, 0.9], stain: (GRAVEL, 0.9, 0.4) };
+const WOOD: Stuff = Stuff { texture: COFFEE, tile_m: 1.05, tint: [0.9, 0.9, 0.9], stain: (GRAVEL, 0.9, 0.4) };
 
 impl Stuff {
     /// Cut to a rectangle's size, beginning at a place that depends on the rectangle.
