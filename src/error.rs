@@ -1,4 +1,19 @@
-//! Errors that several parts share.
+//! Errors that several parts share, and how they are said.
+
+/// An error and its causes on one line: "what: why: why that". A cause that the text before it already says is left
+/// out.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
 
 /// A stage's option out of its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

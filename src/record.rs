@@ -148,6 +148,6 @@ pub struct StageRecord {
     pub wait_in_ms: Quantiles,
     /// Wait for room on the outputs after a firing.
     pub wait_out_ms: Quantiles,
-    /// Most tokens seen in the queue of the main input.
+    /// The longest its output queue became.
     pub queue_max: u64,
 }

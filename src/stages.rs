@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use crate::geometry::camera::CameraOptions;
-use crate::pipeline::token::{Gives, Takes};
+use crate::pipeline::bypass::{NoFeatures, NoJoining, NoMatching, NoTracking, NoVerification, PlainMerge};
+use crate::pipeline::token::{AnyStage, Edges, Gives, Takes, any_source, any_stage};
 use crate::record::RunRecord;
 
 pub mod descriptor_match;
@@ -19,6 +23,11 @@ pub mod keyframe_join;
 pub mod klt_push;
 pub mod pair_merge;
 pub mod sift_extract;
+
+use self::descriptor_match::DescriptorMatch;
+use self::keyframe_gate::KeyframeGate;
+use self::pair_merge::PairMerge;
+use self::sift_extract::SiftExtract;
 
 /// Any typed error of a stage; the runtime adds stage and frame.
 pub type StageError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -58,7 +67,7 @@ pub trait SourceStage: Send + 'static {
 }
 
 /// What a run hands to every stage when it is built.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunContext {
     /// The input as the user named it: a path to a file or an image folder, or a URI.
     pub input: String,
@@ -74,4 +83,118 @@ pub struct RunContext {
     pub verdict_lag_frames: u32,
     /// What export found out, read by the launcher after the run.
     pub record: Arc<Mutex<RunRecord>>,
+}
+
+/// A stage of the program: a file in `stages/` and a row in [`STAGES`].
+#[derive(Debug)]
+pub struct StageRow {
+    /// Its name in pipeline files.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: Edges,
+    /// What it gives.
+    pub gives: Edges,
+    /// What it does, in a line.
+    pub does: &'static str,
+    /// The kernels it runs.
+    pub kernels: &'static [&'static str],
+    /// A stage without which it makes no sense.
+    pub needs: Option<&'static str>,
+    /// What stands in where a pipeline leaves it out; none where it must not.
+    pub bypass: Option<fn() -> Box<dyn AnyStage>>,
+    /// Reads and checks its options, touching nothing else.
+    pub check: fn(Table) -> Result<(), StageError>,
+    /// Builds it for a run.
+    pub build: fn(Table, &RunContext) -> Result<BuiltStage, StageError>,
+}
+
+/// A stage ready to run.
+pub struct BuiltStage {
+    /// The stage.
+    pub stage: Box<dyn AnyStage>,
+    /// Its effective options, defaults included.
+    pub options: serde_json::Value,
+}
+
+/// The stages in walking order. Two edges go back: `TrackTable` and `Verdict`.
+pub static STAGES: &[StageRow] = &[
+    StageRow {
+        name: "keyframe_gate",
+        takes: takes::<KeyframeGate>(),
+        gives: gives::<KeyframeGate>(),
+        does: "keeps or drops a frame, with the reason",
+        kernels: &[],
+        needs: None,
+        bypass: None,
+        check: |options| check(options, KeyframeGate::new),
+        build: |options, context| build(options, context, KeyframeGate::new),
+    },
+    StageRow {
+        name: "sift_extract",
+        takes: takes::<SiftExtract>(),
+        gives: gives::<SiftExtract>(),
+        does: "keypoints and descriptors of a keyframe",
+        kernels: &["upsample", "gaussian_blur", "dog", "extrema", "refine", "orientation", "descriptor"],
+        needs: None,
+        bypass: Some(|| any_stage(NoFeatures)),
+        check: |options| check(options, SiftExtract::new),
+        build: |options, context| build(options, context, SiftExtract::new),
+    },
+    StageRow {
+        name: "descriptor_match",
+        takes: takes::<DescriptorMatch>(),
+        gives: gives::<DescriptorMatch>(),
+        does: "a keyframe's descriptors against those of earlier keyframes",
+        kernels: &["match_descriptors"],
+        needs: None,
+        bypass: Some(|| any_stage(NoMatching)),
+        check: |options| check(options, DescriptorMatch::new),
+        build: |options, context| build(options, context, DescriptorMatch::new),
+    },
+    StageRow {
+        name: "pair_merge",
+        takes: takes::<PairMerge>(),
+        gives: gives::<PairMerge>(),
+        does: "one list of matches a pair: source klt, sift or both",
+        kernels: &[],
+        needs: None,
+        bypass: Some(|| any_stage(PlainMerge)),
+        check: |options| check(options, pair_merge_without_options),
+        build: |options, context| build(options, context, pair_merge_without_options),
+    },
+];
+
+/// The table of a stage that has no options.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
+fn pair_merge_without_options(_: NoOptions, _: &RunContext) -> Result<PairMerge, StageError> {
+    Ok(PairMerge::new())
+}
+
+const fn takes<S: Stage>() -> Edges {
+    S::Takes::EDGES
+}
+
+const fn gives<S: Stage>() -> Edges {
+    S::Gives::EDGES
+}
+
+/// The options of a stage whose constructor touches nothing but them.
+fn check<O: DeserializeOwned, S, E: Into<StageError>>(
+    options: Table,
+    new: fn(O, &RunContext) -> Result<S, E>,
+) -> Result<(), StageError> {
+    new(options.try_into()?, &RunContext::default()).map(drop).map_err(Into::into)
+}
+
+fn build<O: DeserializeOwned + Serialize, S: Stage, E: Into<StageError>>(
+    options: Table,
+    context: &RunContext,
+    new: fn(O, &RunContext) -> Result<S, E>,
+) -> Result<BuiltStage, StageError> {
+    let options: O = options.try_into()?;
+    let effective = serde_json::to_value(&options)?;
+    Ok(BuiltStage { stage: any_stage(new(options, context).map_err(Into::into)?), options: effective })
 }

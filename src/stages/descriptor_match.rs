@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::OptionError;
 use crate::kernels::match_descriptors::{MatchScratch, match_descriptors};
@@ -12,7 +12,7 @@ use crate::message::{DescriptorPair, Features, JoinedFrame, MatchedFrame, Matche
 use crate::stages::{RunContext, Stage, StageError};
 
 /// Options of `descriptor_match`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DescriptorMatchOptions {
     /// Earlier keyframes to match with, the latest ones, 0..=10000; more closes longer loops and costs as much more.

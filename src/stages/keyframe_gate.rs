@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::OptionError;
 use crate::message::{
@@ -18,7 +18,7 @@ mod phase;
 use phase::Spectrum;
 
 /// A test of the motion since the last keyframe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateTest {
     /// Median displacement of the live tracks.
@@ -28,7 +28,7 @@ pub enum GateTest {
 }
 
 /// Options of `keyframe_gate`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyframeGateOptions {
     /// Tests in the order they are asked: `tracks`, `phase`; the first that can answer decides. None: every sampled

@@ -1,6 +1,6 @@
 //! sift_extract: keypoints and descriptors of a keyframe.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::message::{FeaturedFrame, FeaturedKeyframe, Features, GatedFrame};
@@ -8,7 +8,7 @@ use crate::picture::GrayImage;
 use crate::stages::{RunContext, Stage, StageError};
 
 /// Options of sift_extract. The defaults are COLMAP's.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiftOptions {
     /// -1 doubles the picture first, 0 does not: a third of the keypoints in a fifth of the time.

@@ -1,0 +1,49 @@
+//! What a run measured: firings, busy and waiting times of each stage, the longest its queue became.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::record::{Quantiles, StageRecord};
+
+/// Collects times at a resolution of 0.1 %, in microseconds.
+#[derive(Debug)]
+pub(crate) struct Times(Histogram<u64>);
+
+impl Times {
+    pub(crate) fn new() -> Self {
+        Times(Histogram::new(3).expect("three digits are a valid resolution"))
+    }
+
+    pub(crate) fn add(&mut self, time: Duration) {
+        self.0.saturating_record(time.as_micros() as u64);
+    }
+
+    pub(crate) fn quantiles(&self) -> Quantiles {
+        let ms = |q| self.0.value_at_quantile(q) as f64 / 1000.0;
+        Quantiles { p50: ms(0.5), p90: ms(0.9), p99: ms(0.99), max: self.0.max() as f64 / 1000.0 }
+    }
+}
+
+/// The reports as a table for people.
+pub fn table(stages: &[StageRecord]) -> String {
+    let mut text = format!(
+        "{:<18}{:>8}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}{:>7}\n",
+        "stage", "frames", "busy p50", "p90", "p99", "max ms", "wait in p50", "out p50", "queue"
+    );
+    for s in stages {
+        text += &format!(
+            "{:<18}{:>8}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>12.2}{:>12.2}{:>7}\n",
+            s.name,
+            s.count,
+            s.busy_ms.p50,
+            s.busy_ms.p90,
+            s.busy_ms.p99,
+            s.busy_ms.max,
+            s.wait_in_ms.p50,
+            s.wait_out_ms.p50,
+            s.queue_max
+        );
+    }
+    text
+}
