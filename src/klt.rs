@@ -1,11 +1,12 @@
-//! The tracker's host side: options by picture size, and the selection of points to track.
+//! The tracker's host side: options by picture size, tracking there and back, and the selection of points to track.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::kernels::{
-    PyramidLevel, eigen_map, eigen_max, klt_compact, klt_occupancy, klt_select, klt_suppress,
-};
+use crate::kernels::klt_check::klt_check;
+use crate::kernels::klt_track::{TrackParams, TrackRecord, klt_track};
+use crate::kernels::{Pyramid, PyramidLevel};
+use crate::kernels::{eigen_map, eigen_max, klt_compact, klt_occupancy, klt_select, klt_suppress};
 
 /// Most tracks that may live at once.
 pub const MAX_CAPACITY: u32 = 8192;
@@ -162,10 +163,44 @@ impl KltOptions {
         }
     }
 
-    /// Pixels from the centre of the window to its last row or column.
-    pub fn half_window(&self) -> usize {
-        (self.window_px / 2) as usize
+    /// What the tracking kernel reads of them.
+    pub fn track_params(&self) -> TrackParams {
+        TrackParams {
+            window_px: self.window_px as usize,
+            max_iterations: self.max_iterations,
+            epsilon_px: self.epsilon_px,
+            min_eigen: self.min_eigen,
+            photometric: self.photometric,
+        }
     }
+}
+
+/// Buffers of the tracking, kept from frame to frame.
+#[derive(Debug, Default)]
+pub struct TrackScratch {
+    forward: Vec<TrackRecord>,
+    backward: Vec<TrackRecord>,
+    checked: Vec<TrackRecord>,
+}
+
+/// Tracks `starts` from one frame to the other and back. Each record holds the position in `target`, the
+/// forward-backward error and the status; ends 1 to 5.
+pub fn track_points<'a>(
+    template: &Pyramid,
+    target: &Pyramid,
+    options: &KltOptions,
+    starts: &[TrackRecord],
+    scratch: &'a mut TrackScratch,
+) -> &'a [TrackRecord] {
+    let params = options.track_params();
+    let TrackScratch { forward, backward, checked } = scratch;
+    for records in [&mut *forward, &mut *backward, &mut *checked] {
+        records.resize(starts.len(), TrackRecord::default());
+    }
+    klt_track(template, target, &params, starts, forward);
+    klt_track(target, template, &params, forward, backward);
+    klt_check(starts, forward, backward, options.forward_backward_px, options.min_ncc, checked);
+    checked
 }
 
 /// 5 + round(log2(longer side / 640)), at least 1.

@@ -5,7 +5,16 @@
 //! passes through. Sums over a window: sample index row by row, modulo 16, folded by `fold16`.
 //! One invocation: one track, all levels; tracks never read each other.
 
+use rayon::prelude::*;
+
+use self::window::{PATCH, Place, read};
+use super::eigen_map::min_eigenvalue;
+use super::{Pyramid, PyramidLevel};
 use crate::message::EndReason;
+use crate::numerics::{fold16, vectorized};
+use crate::picture::GrayImage;
+
+mod window;
 
 /// A track's record, four f32. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bits 16-23 iterations
 /// at level 0.
@@ -55,5 +64,327 @@ impl TrackRecord {
     /// Iterations used at level 0.
     pub fn iterations(&self) -> u32 {
         self.word() >> 16
+    }
+}
+
+/// What `klt_track` needs besides pictures and records. Ranges as in `KltPushOptions`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrackParams {
+    /// Side of the window, odd, 3..=63.
+    pub window_px: usize,
+    /// Most steps a level, 1..=255.
+    pub max_iterations: u32,
+    /// A step shorter than this ends a level.
+    pub epsilon_px: f32,
+    /// Smallest eigenvalue a window pixel.
+    pub min_eigen: f32,
+    /// 0 plain, 1 mean removed, 2 mean removed and scaled to the template's variance.
+    pub photometric: u32,
+}
+
+/// Tracks a task of rayon.
+const TRACKS: usize = 32;
+
+/// Tracks `starts` from `template` to `target`, two pyramids of one size and number of levels, into `out`.
+pub fn klt_track(
+    template: &Pyramid,
+    target: &Pyramid,
+    params: &TrackParams,
+    starts: &[TrackRecord],
+    out: &mut [TrackRecord],
+) {
+    let frames = [template, target];
+    starts.par_chunks(TRACKS).zip(out.par_chunks_mut(TRACKS)).for_each(|(starts, out)| {
+        match params.window_px {
+            15 => vectorized(|| track_chunk::<16, 15>(frames, params, 15, starts, out)),
+            21 => vectorized(|| track_chunk::<24, 28>(frames, params, 21, starts, out)),
+            n @ ..15 => vectorized(|| track_chunk::<16, 15>(frames, params, n, starts, out)),
+            n @ 16..=31 => vectorized(|| track_chunk::<32, 61>(frames, params, n, starts, out)),
+            n => vectorized(|| track_chunk::<64, 249>(frames, params, n, starts, out)),
+        }
+    });
+}
+
+/// `n` is the side of the window, `ROW` what its rows are read in, `CHUNKS` the sixteens that hold the largest `n`.
+#[inline(always)]
+fn track_chunk<const ROW: usize, const CHUNKS: usize>(
+    frames: [&Pyramid; 2],
+    params: &TrackParams,
+    n: usize,
+    starts: &[TrackRecord],
+    out: &mut [TrackRecord],
+) {
+    let mut windows = Windows::<ROW, CHUNKS> {
+        n,
+        gray: [[0.0; 16]; CHUNKS],
+        gradient_x: [[0.0; 16]; CHUNKS],
+        gradient_y: [[0.0; 16]; CHUNKS],
+        target: [[0.0; 16]; CHUNKS],
+        patch: [0.0; PATCH],
+    };
+    for (start, out) in starts.iter().zip(out) {
+        *out = if start.is_alive() { track(&mut windows, frames, params, *start) } else { *start };
+    }
+}
+
+/// One track through all levels.
+#[inline(always)]
+fn track<const ROW: usize, const CHUNKS: usize>(
+    windows: &mut Windows<ROW, CHUNKS>,
+    [template, target]: [&Pyramid; 2],
+    params: &TrackParams,
+    start: TrackRecord,
+) -> TrackRecord {
+    let at = [start.x, start.y];
+    if !windows.is_inside(&target.levels[0].gray, at) {
+        return TrackRecord::new(at[0], at[1], 0.0, Some(EndReason::OutOfFrame), 0);
+    }
+    let coarsest = template.levels.len() - 1;
+    let mut position = at.map(|v| v / (1u64 << coarsest) as f32);
+    for level in (1..=coarsest).rev() {
+        let sums = windows.read_template(&template.levels[level], at.map(|v| v / (1u64 << level) as f32));
+        if let Some(step) = Step::new(&sums, params, windows.count()) {
+            position = windows.descend(&target.levels[level].gray, &sums, &step, params, position).position;
+        }
+        position = position.map(|v| 2.0 * v);
+    }
+    let sums = windows.read_template(&template.levels[0], at);
+    let descent = Step::new(&sums, params, windows.count())
+        .map(|step| windows.descend(&target.levels[0].gray, &sums, &step, params, position));
+    windows.judge(&target.levels[0].gray, &sums, descent, position)
+}
+
+/// Sums over the template window: T its gray less `mean`, g its gradient.
+#[derive(Clone, Copy)]
+struct TemplateSums {
+    mean: f32,
+    /// T T
+    energy: f32,
+    /// gx, gy
+    gradient: [f32; 2],
+    /// T gx, T gy
+    moment: [f32; 2],
+    /// gx gx, gx gy, gy gy
+    structure: [f32; 3],
+}
+
+/// Sums over the target window: J its gray less the template's mean.
+#[derive(Clone, Copy)]
+struct TargetSums {
+    /// J
+    gray: f32,
+    /// J J
+    energy: f32,
+    /// J gx, J gy
+    moment: [f32; 2],
+}
+
+/// The Gauss-Newton step of a level: the inverse of G and the photometric model.
+struct Step {
+    inverse: [f32; 3],
+    photometric: u32,
+    count: f32,
+}
+
+impl Step {
+    /// None where the window has too little structure.
+    #[inline(always)]
+    fn new(sums: &TemplateSums, params: &TrackParams, count: f32) -> Option<Step> {
+        let [xx, xy, yy] = sums.structure;
+        let determinant = xx * yy - xy * xy;
+        let has_structure = min_eigenvalue(xx, xy, yy) / count >= params.min_eigen && determinant > 0.0;
+        let inverse = [yy / determinant, -xy / determinant, xx / determinant];
+        has_structure.then_some(Step { inverse, photometric: params.photometric, count })
+    }
+
+    /// delta = G^-1 b, b the residual's moment: T g - J g, with J's mean removed (1) and its energy scaled (2).
+    #[inline(always)]
+    fn delta(&self, template: &TemplateSums, target: &TargetSums) -> [f32; 2] {
+        let mean = if self.photometric == 0 { 0.0 } else { target.gray / self.count };
+        let gain = if self.photometric == 2 {
+            gain(template.energy, target.energy - mean * target.gray)
+        } else {
+            1.0
+        };
+        let bx = template.moment[0] - gain * (target.moment[0] - mean * template.gradient[0]);
+        let by = template.moment[1] - gain * (target.moment[1] - mean * template.gradient[1]);
+        let [a, b, c] = self.inverse;
+        [a * bx + b * by, b * bx + c * by]
+    }
+}
+
+/// What brings a window's energy to the template's; 1 for a flat window.
+#[inline(always)]
+fn gain(template: f32, target: f32) -> f32 {
+    if target > FLAT_ENERGY { (template / target).sqrt() } else { 1.0 }
+}
+
+/// Below this a window's summed squared deviation is rounding.
+const FLAT_ENERGY: f32 = 1e-9;
+
+/// Where the steps of a level led.
+#[derive(Clone, Copy)]
+struct Descent {
+    position: [f32; 2],
+    iterations: u32,
+    converged: bool,
+}
+
+/// The windows of one track, samples row by row in sixteens. Behind the last sample gradients and deviations are zero.
+struct Windows<const ROW: usize, const CHUNKS: usize> {
+    n: usize,
+    /// Template less its mean.
+    gray: [[f32; 16]; CHUNKS],
+    gradient_x: [[f32; 16]; CHUNKS],
+    gradient_y: [[f32; 16]; CHUNKS],
+    target: [[f32; 16]; CHUNKS],
+    /// The pixels under a window that reaches over the border.
+    patch: [f32; PATCH],
+}
+
+impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
+    #[inline(always)]
+    fn count(&self) -> f32 {
+        (self.n * self.n) as f32
+    }
+
+    #[inline(always)]
+    fn used(&self) -> usize {
+        (self.n * self.n).div_ceil(16)
+    }
+
+    #[inline(always)]
+    fn is_inside(&self, image: &GrayImage, [x, y]: [f32; 2]) -> bool {
+        let half = (self.n / 2) as f32;
+        let (right, bottom) = (image.width as f32 - 1.0 - half, image.height as f32 - 1.0 - half);
+        x >= half && y >= half && x <= right && y <= bottom
+    }
+
+    /// Reads the template about (x, y) and sums over it.
+    #[inline(always)]
+    fn read_template(&mut self, level: &PyramidLevel, at: [f32; 2]) -> TemplateSums {
+        let place = Place::new(level.gray.width, level.gray.height, at, self.n, ROW);
+        read::<ROW, CHUNKS>(&level.gray.data, &place, self.n, 0.0, &mut self.patch, &mut self.gray);
+        read::<ROW, CHUNKS>(&level.gradient_x, &place, self.n, 0.0, &mut self.patch, &mut self.gradient_x);
+        read::<ROW, CHUNKS>(&level.gradient_y, &place, self.n, 0.0, &mut self.patch, &mut self.gradient_y);
+        let used = self.used();
+        let mut sum = [0.0f32; 16];
+        for gray in &self.gray[..used] {
+            for lane in 0..16 {
+                sum[lane] += gray[lane];
+            }
+        }
+        let mean = fold16(sum) / self.count();
+        for gray in &mut self.gray[..used] {
+            for lane in 0..16 {
+                gray[lane] -= mean;
+            }
+        }
+        self.gray[..used].as_flattened_mut()[self.n * self.n..].fill(0.0);
+        let [energy, tx, ty, gx, gy, xx, xy, yy] = self.template_sums(used);
+        TemplateSums { mean, energy, gradient: [gx, gy], moment: [tx, ty], structure: [xx, xy, yy] }
+    }
+
+    #[inline(always)]
+    fn template_sums(&self, used: usize) -> [f32; 8] {
+        let windows = self.gray[..used].iter().zip(&self.gradient_x[..used]).zip(&self.gradient_y[..used]);
+        let mut sums = [[0.0f32; 16]; 8];
+        for ((t, gx), gy) in windows {
+            for lane in 0..16 {
+                let (t, gx, gy) = (t[lane], gx[lane], gy[lane]);
+                sums[0][lane] += t * t;
+                sums[1][lane] += t * gx;
+                sums[2][lane] += t * gy;
+                sums[3][lane] += gx;
+                sums[4][lane] += gy;
+                sums[5][lane] += gx * gx;
+                sums[6][lane] += gx * gy;
+                sums[7][lane] += gy * gy;
+            }
+        }
+        sums.map(fold16)
+    }
+
+    /// Steps from `position` until one is short, in pixels of `image`'s level.
+    #[inline(always)]
+    fn descend(
+        &mut self,
+        image: &GrayImage,
+        sums: &TemplateSums,
+        step: &Step,
+        params: &TrackParams,
+        mut position: [f32; 2],
+    ) -> Descent {
+        for iteration in 1..=params.max_iterations {
+            self.read_target(image, sums.mean, position);
+            let [dx, dy] = step.delta(sums, &self.target_sums(sums.mean));
+            position = [position[0] + dx, position[1] + dy];
+            if dx * dx + dy * dy < params.epsilon_px * params.epsilon_px {
+                return Descent { position, iterations: iteration, converged: true };
+            }
+        }
+        Descent { position, iterations: params.max_iterations, converged: false }
+    }
+
+    #[inline(always)]
+    fn read_target(&mut self, image: &GrayImage, mean: f32, at: [f32; 2]) {
+        let place = Place::new(image.width, image.height, at, self.n, ROW);
+        read::<ROW, CHUNKS>(&image.data, &place, self.n, mean, &mut self.patch, &mut self.target);
+    }
+
+    #[inline(always)]
+    fn target_sums(&self, mean: f32) -> TargetSums {
+        let used = self.used();
+        let windows = self.target[..used].iter().zip(&self.gradient_x[..used]).zip(&self.gradient_y[..used]);
+        let mut sums = [[0.0f32; 16]; 4];
+        for ((j, gx), gy) in windows {
+            for lane in 0..16 {
+                let j = j[lane] - mean;
+                sums[0][lane] += j;
+                sums[1][lane] += j * j;
+                sums[2][lane] += j * gx[lane];
+                sums[3][lane] += j * gy[lane];
+            }
+        }
+        let [gray, energy, x, y] = sums.map(fold16);
+        TargetSums { gray, energy, moment: [x, y] }
+    }
+
+    /// The record of a track whose steps at level 0 are done.
+    #[inline(always)]
+    fn judge(
+        &mut self,
+        image: &GrayImage,
+        sums: &TemplateSums,
+        descent: Option<Descent>,
+        start: [f32; 2],
+    ) -> TrackRecord {
+        let Some(Descent { position: [x, y], iterations, converged }) = descent else {
+            return TrackRecord::new(start[0], start[1], 0.0, Some(EndReason::LowStructure), 0);
+        };
+        if !self.is_inside(image, [x, y]) {
+            return TrackRecord::new(x, y, 0.0, Some(EndReason::OutOfFrame), iterations);
+        }
+        self.read_target(image, sums.mean, [x, y]);
+        let reason = (!converged).then_some(EndReason::NoConvergence);
+        TrackRecord::new(x, y, self.correlation(sums), reason, iterations)
+    }
+
+    /// Zero-mean correlation of the template and the target window; 0 where one is flat.
+    #[inline(always)]
+    fn correlation(&self, sums: &TemplateSums) -> f32 {
+        let used = self.used();
+        let mut partial = [[0.0f32; 16]; 3];
+        for (t, j) in self.gray[..used].iter().zip(&self.target[..used]) {
+            for lane in 0..16 {
+                let j = j[lane] - sums.mean;
+                partial[0][lane] += j;
+                partial[1][lane] += j * j;
+                partial[2][lane] += t[lane] * j;
+            }
+        }
+        let [sum, energy, product] = partial.map(fold16);
+        let energy = sums.energy * (energy - sum / self.count() * sum);
+        if energy > 0.0 { product / energy.sqrt() } else { 0.0 }
     }
 }
