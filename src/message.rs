@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::geometry::TwoViewGeometry;
 use crate::kernels::Pyramid;
+use crate::klt::KltOptions;
 use crate::picture::{GrayImage, Picture};
 
 /// What is known of the input before its first frame.
@@ -178,6 +179,15 @@ pub struct TrackEnd {
     pub reason: EndReason,
 }
 
+/// What seeding needs of the tracker at this frame.
+#[derive(Clone, Debug)]
+pub struct TrackerFrame {
+    /// The frame's pyramid.
+    pub pyramid: Arc<Pyramid>,
+    /// The options the tracker runs with at this size.
+    pub options: Arc<KltOptions>,
+}
+
 /// klt_push -> keyframe_gate.
 #[derive(Debug)]
 pub struct TrackedFrame {
@@ -189,8 +199,8 @@ pub struct TrackedFrame {
     pub gray: Arc<GrayImage>,
     /// Analysis and exported size.
     pub sizes: Sizes,
-    /// The frame's pyramid; none where the pipeline has no klt_push.
-    pub pyramid: Option<Arc<Pyramid>>,
+    /// What the tracker leaves for seeding; none where the pipeline has no klt_push.
+    pub tracker: Option<TrackerFrame>,
     /// Tracks alive at this frame.
     pub tracks: TrackTable,
     /// Tracks that ended on the way here.
@@ -239,8 +249,8 @@ pub struct GatedKeyframe {
     pub picture: Arc<Picture>,
     /// Gray at analysis size.
     pub gray: Arc<GrayImage>,
-    /// The frame's pyramid; none where the pipeline has no klt_push.
-    pub pyramid: Option<Arc<Pyramid>>,
+    /// What the tracker leaves for seeding; none where the pipeline has no klt_push.
+    pub tracker: Option<TrackerFrame>,
 }
 
 /// keyframe_gate -> sift_extract.
@@ -294,8 +304,8 @@ pub struct FeaturedKeyframe {
     pub keyframe: u32,
     /// The upright picture, kept for export.
     pub picture: Arc<Picture>,
-    /// The frame's pyramid; none where the pipeline has no klt_push.
-    pub pyramid: Option<Arc<Pyramid>>,
+    /// What the tracker leaves for seeding; none where the pipeline has no klt_push.
+    pub tracker: Option<TrackerFrame>,
     /// Keypoints and descriptors.
     pub features: Arc<Features>,
 }

@@ -162,7 +162,7 @@ impl Stage for KeyframeGate {
             self.n_keyframes += 1;
             let gray = Arc::clone(&frame.gray);
             self.last = Some(LastKeyframe { pts_ns: frame.info.pts_ns, gray, spectrum: None });
-            GatedKeyframe { keyframe, picture: frame.picture, gray: frame.gray, pyramid: frame.pyramid }
+            GatedKeyframe { keyframe, picture: frame.picture, gray: frame.gray, tracker: frame.tracker }
         });
         let TrackedFrame { info, sizes, tracks, ends, .. } = frame;
         Ok(GatedFrame { info, sizes, gate, tracks, ends, keyframe })

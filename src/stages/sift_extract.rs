@@ -84,7 +84,7 @@ impl Stage for SiftExtract {
             keyframe: kept.keyframe,
             features: extract_features(&kept.gray, &self.options, &mut self.scratch).into(),
             picture: kept.picture,
-            pyramid: kept.pyramid,
+            tracker: kept.tracker,
         });
         Ok(FeaturedFrame { info, sizes, gate, tracks, ends, keyframe })
     }

@@ -37,7 +37,12 @@ pub fn assign(tracks: &[Track], points: &[Point], size: (u32, u32), radius_px: f
 
 /// Gives every joined track its claim on the keyframe and restarts its age. The new claim makes a match with each
 /// earlier claim of the track: the pairs, ascending by earlier keyframe.
-pub fn claim(tracks: &mut [Track], points: &[Point], assigned: &[(usize, usize)], keyframe: u32) -> Vec<KltPair> {
+pub fn claim(
+    tracks: &mut [Track],
+    points: &[Point],
+    assigned: &[(usize, usize)],
+    keyframe: u32,
+) -> Vec<KltPair> {
     let mut pairs: BTreeMap<u32, Vec<KltMatch>> = BTreeMap::new();
     for &(track_idx, point_idx) in assigned {
         let track = &mut tracks[track_idx];
@@ -97,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_claim_matches_every_earlier_claim_and_restarts_the_age() {
-        let mut tracks = [track(1, 5.0, 5.0, &[(0, 7), (2, 9)]), track(4, 8.0, 5.0, &[(2, 3)]), track(6, 9.0, 9.0, &[])];
+        let mut tracks =
+            [track(1, 5.0, 5.0, &[(0, 7), (2, 9)]), track(4, 8.0, 5.0, &[(2, 3)]), track(6, 9.0, 9.0, &[])];
         let points = [point(5.0, 5.0, 11), point(8.0, 5.0, 13), point(9.0, 9.0, 17)];
         let pairs = claim(&mut tracks, &points, &[(0, 0), (1, 1), (2, 2)], 3);
         let m = |first, second, track| KltMatch { first, second, track };

@@ -40,7 +40,8 @@ impl Buckets {
     pub fn new(positions: &[[f32; 2]], size: (u32, u32), cell_px: f32) -> Buckets {
         let columns = (size.0 as f32 / cell_px).ceil().max(1.0) as usize;
         let rows = (size.1 as f32 / cell_px).ceil().max(1.0) as usize;
-        let mut buckets = Buckets { cell_px, columns, rows, starts: vec![0; columns * rows + 1], entries: Vec::new() };
+        let mut buckets =
+            Buckets { cell_px, columns, rows, starts: vec![0; columns * rows + 1], entries: Vec::new() };
         let cells: Vec<usize> = positions.iter().map(|&p| buckets.cell_of(p)).collect();
         for &cell in &cells {
             buckets.starts[cell + 1] += 1;

@@ -47,7 +47,8 @@ pub fn order_by_cell(candidates: &[Candidate], points: &[Point], size: (u32, u32
     let mut by_strength: Vec<&Candidate> = candidates.iter().collect();
     by_strength.sort_by(|a, b| b.lambda_min.total_cmp(&a.lambda_min).then(a.point.cmp(&b.point)));
     let mut cells_seen = std::collections::BTreeSet::new();
-    let (first, rest): (Vec<_>, Vec<_>) = by_strength.into_iter().partition(|c| cells_seen.insert(cell_of(c)));
+    let (first, rest): (Vec<&Candidate>, Vec<&Candidate>) =
+        by_strength.into_iter().partition(|c| cells_seen.insert(cell_of(c)));
     first.into_iter().chain(rest).map(|c| c.point).collect()
 }
 
@@ -81,8 +82,11 @@ mod tests {
     fn strongest_of_each_cell_first() {
         let points = points(&[(1.0, 1.0), (2.0, 2.0), (9.0, 1.0), (1.0, 9.0)]);
         let strengths = [3.0, 4.0, 1.0, 2.0];
-        let found: Vec<Candidate> =
-            strengths.iter().enumerate().map(|(point, &lambda_min)| Candidate { point, lambda_min }).collect();
+        let found: Vec<Candidate> = strengths
+            .iter()
+            .enumerate()
+            .map(|(point, &lambda_min)| Candidate { point, lambda_min })
+            .collect();
         assert_eq!(order_by_cell(&found, &points, (16, 16)), vec![1, 3, 2, 0]);
     }
 }
