@@ -18,7 +18,7 @@ impl Stage for NoTracking {
 
     fn fire(&mut self, (frame, tracks): (GrayFrame, TrackTable)) -> Result<TrackedFrame, StageError> {
         let GrayFrame { info, picture, gray, sizes } = frame;
-        Ok(TrackedFrame { info, picture, gray, sizes, pyramid: None, tracks, ends: Vec::new() })
+        Ok(TrackedFrame { info, picture, gray, sizes, tracker: None, tracks, ends: Vec::new() })
     }
 }
 
@@ -33,7 +33,7 @@ impl Stage for NoFeatures {
         let keyframe = frame.keyframe.map(|keyframe| FeaturedKeyframe {
             keyframe: keyframe.keyframe,
             picture: keyframe.picture,
-            pyramid: keyframe.pyramid,
+            tracker: keyframe.tracker,
             features: Arc::new(Features::default()),
         });
         let GatedFrame { info, sizes, gate, tracks, ends, .. } = frame;

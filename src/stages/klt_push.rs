@@ -10,7 +10,7 @@ pub use crate::klt::{KltOptionError, KltPushOptions};
 use crate::kernels::Pyramid;
 use crate::kernels::klt_track::TrackRecord;
 use crate::klt::{KltOptions, TrackScratch, track_points};
-use crate::message::{EndReason, GrayFrame, Track, TrackEnd, TrackTable, TrackedFrame};
+use crate::message::{EndReason, GrayFrame, Track, TrackEnd, TrackTable, TrackedFrame, TrackerFrame};
 use crate::stages::{RunContext, Stage, StageError};
 
 /// Pyramids given away and remembered for their buffers.
@@ -27,7 +27,7 @@ pub struct KltPush {
 
 struct Previous {
     pyramid: Arc<Pyramid>,
-    options: KltOptions,
+    options: Arc<KltOptions>,
     size: (usize, usize),
 }
 
@@ -91,7 +91,7 @@ impl Stage for KltPush {
                 return Err(KltPushError::SizeChanged { frame: frame.info.number, now, before: *size }.into());
             }
             Some(previous) => previous.options.clone(),
-            None => self.options.for_size(now.0, now.1),
+            None => Arc::new(self.options.for_size(now.0, now.1)),
         };
         let pyramid = self.pyramid_of(&frame, options.levels as usize);
         let mut ends = Vec::new();
@@ -100,9 +100,10 @@ impl Stage for KltPush {
             let records = track_points(&previous.pyramid, &pyramid, &options, &starts, &mut self.scratch);
             (tracks.tracks, ends) = advance(tracks.tracks, records, options.max_age_frames);
         }
-        self.previous = Some(Previous { pyramid: pyramid.clone(), options, size: now });
+        self.previous = Some(Previous { pyramid: pyramid.clone(), options: options.clone(), size: now });
+        let tracker = Some(TrackerFrame { pyramid, options });
         let GrayFrame { info, picture, gray, sizes } = frame;
-        Ok(TrackedFrame { info, picture, gray, sizes, pyramid: Some(pyramid), tracks, ends })
+        Ok(TrackedFrame { info, picture, gray, sizes, tracker, tracks, ends })
     }
 }
 
