@@ -203,3 +203,129 @@ impl Strips {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::SplitMix64;
+
+    struct Side {
+        positions: Vec<[f64; 2]>,
+        descriptors: Vec<Descriptor>,
+    }
+
+    impl Side {
+        /// Keypoints in a 640 x 400 picture, every fourth at the position of the one before.
+        fn random(rng: &mut SplitMix64, n: usize) -> Side {
+            let mut side = Side { positions: Vec::new(), descriptors: Vec::new() };
+            for i in 0..n {
+                let shared = side.positions.last().copied().filter(|_| i % 4 == 3);
+                let own = [rng.unit() * 640.0, rng.unit() * 400.0];
+                side.positions.push(shared.unwrap_or(own));
+                let mut descriptor = [9; 128];
+                descriptor[..6].fill_with(|| rng.below(4) as u8 * 20);
+                side.descriptors.push(descriptor);
+            }
+            side
+        }
+
+        fn points(&self) -> GuidedPoints<'_> {
+            GuidedPoints { positions: &self.positions, descriptors: &self.descriptors }
+        }
+    }
+
+    fn in_band(f: &[f64; 9], a: [f64; 2], b: [f64; 2], band_px: f64) -> bool {
+        let line = nalgebra::Matrix3::from_row_slice(f) * nalgebra::Vector3::new(a[0], a[1], 1.0);
+        let norm = line.x.hypot(line.y);
+        norm > 0.0 && (line.x * b[0] + line.y * b[1] + line.z).abs() <= band_px * norm
+    }
+
+    /// The nearest of the candidates, and the nearest one at another position.
+    fn nearest(candidates: &[(u32, usize)], positions: &[[f64; 2]]) -> Option<(u32, usize, Option<u32>)> {
+        let &(distance2, index) = candidates.iter().min()?;
+        let elsewhere = candidates.iter().filter(|c| positions[c.1] != positions[index]);
+        Some((distance2, index, elsewhere.map(|c| c.0).min()))
+    }
+
+    fn oracle(first: &Side, second: &Side, f: &[f64; 9], band_px: f64) -> Vec<DescriptorMatch> {
+        let stands_out = |(d, _, rival): (u32, usize, Option<u32>)| rival.is_none_or(|r| d * 100 < r * 64);
+        let near = |i: usize, j: usize| in_band(f, first.positions[i], second.positions[j], band_px);
+        let distance2 = |i: usize, j: usize| {
+            let pairs = first.descriptors[i].iter().zip(&second.descriptors[j]);
+            pairs.map(|(&a, &b)| a.abs_diff(b) as u32 * a.abs_diff(b) as u32).sum::<u32>()
+        };
+        let (n, m) = (first.positions.len(), second.positions.len());
+        let mut matches = Vec::new();
+        for i in 0..n {
+            let forward: Vec<_> = (0..m).filter(|&j| near(i, j)).map(|j| (distance2(i, j), j)).collect();
+            let Some(there) = nearest(&forward, &second.positions) else { continue };
+            let j = there.1;
+            let backward: Vec<_> = (0..n).filter(|&i| near(i, j)).map(|i| (distance2(i, j), i)).collect();
+            let back = nearest(&backward, &first.positions).unwrap();
+            if back.1 == i && stands_out(there) && stands_out(back) {
+                matches.push(DescriptorMatch { first: i as u32, second: j as u32, distance2: there.0 });
+            }
+        }
+        matches
+    }
+
+    #[test]
+    fn equals_the_oracle_for_lines_of_any_direction() {
+        let mut rng = SplitMix64::new(5, 5);
+        let mut scratch = GuidedScratch::default();
+        let mut found = 0;
+        for case in 0..60 {
+            let (n, m) = ([0, 1, 7, 60, 120][case % 5], [120, 33, 0, 1, 80][case % 7 % 5]);
+            let (first, second) = (Side::random(&mut rng, n), Side::random(&mut rng, m));
+            // Lines through an epipole in or about the picture, at the slopes of a random pencil.
+            let (x, y) = (rng.unit() * 1200.0 - 300.0, rng.unit() * 800.0 - 200.0);
+            let cross = nalgebra::Matrix3::new(0.0, -1.0, y, 1.0, 0.0, -x, -y, x, 0.0);
+            let map = nalgebra::Matrix3::from_fn(|r, c| (r == c) as u8 as f64 + 1e-4 * (rng.unit() - 0.5));
+            let f: Vec<f64> = (cross * map).transpose().iter().copied().collect();
+            let f: [f64; 9] = f.try_into().unwrap();
+            for band_px in [0.0, 1.5, 4.0, 40.0, 2000.0] {
+                let matches = match_guided(first.points(), second.points(), &f, band_px, 0.8, &mut scratch);
+                assert_eq!(matches, oracle(&first, &second, &f, band_px), "case {case}, band {band_px}");
+                found += matches.len();
+            }
+        }
+        assert!(found > 500, "only {found} matches: the cases say nothing");
+    }
+
+    /// The F of a sideways camera: the epipolar line of (x, y) is the row y.
+    const SIDEWAYS: [f64; 9] = [0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0];
+
+    fn match_one(second: &[[f64; 2]], values: &[u8], f: &[f64; 9]) -> Vec<u32> {
+        let descriptors: Vec<Descriptor> = values.iter().map(|&v| [v; 128]).collect();
+        let first = GuidedPoints { positions: &[[5.0, 10.0]], descriptors: &[[0; 128]] };
+        let second = GuidedPoints { positions: second, descriptors: &descriptors };
+        let matches = match_guided(first, second, f, 2.0, 0.8, &mut GuidedScratch::default());
+        matches.iter().map(|m| m.second).collect()
+    }
+
+    #[test]
+    fn the_band_includes_its_edges() {
+        assert_eq!(match_one(&[[3.0, 12.0]], &[1], &SIDEWAYS), [0]);
+        assert_eq!(match_one(&[[3.0, 8.0]], &[1], &SIDEWAYS), [0]);
+        assert!(match_one(&[[3.0, 12.000001]], &[1], &SIDEWAYS).is_empty());
+        assert!(match_one(&[[3.0, 7.999999]], &[1], &SIDEWAYS).is_empty());
+        // A rival outside the band does not count.
+        assert_eq!(match_one(&[[3.0, 10.0], [3.0, 13.0]], &[1, 1], &SIDEWAYS), [0]);
+    }
+
+    #[test]
+    fn keypoints_of_one_position_are_no_rivals() {
+        let (here, there) = ([3.0, 10.0], [300.0, 10.0]);
+        assert_eq!(match_one(&[here, here], &[4, 4], &SIDEWAYS), [0]);
+        assert!(match_one(&[here, there], &[4, 4], &SIDEWAYS).is_empty());
+        assert_eq!(match_one(&[here, there, here], &[5, 6, 4], &SIDEWAYS), [2]);
+        assert!(match_one(&[here, there, here], &[5, 5, 4], &SIDEWAYS).is_empty());
+    }
+
+    #[test]
+    fn no_line_and_no_position_give_no_match() {
+        assert!(match_one(&[[3.0, 10.0]], &[1], &[0.0; 9]).is_empty());
+        assert!(match_one(&[[3.0, 10.0]], &[1], &[f64::NAN; 9]).is_empty());
+        assert!(match_one(&[[f64::NAN, 10.0], [f64::INFINITY, 10.0]], &[1, 1], &SIDEWAYS).is_empty());
+    }
+}

@@ -1,10 +1,18 @@
 //! Stage `pair_merge`: one list of matches a pair from the tracks' and the descriptors' matches.
 
+use serde::Deserialize;
+
+use crate::error::OptionError;
 use crate::message::{
     DescriptorMatch, Keypoint, KltMatch, Match, MatchedFrame, MatchedKeyframe, MergedFrame, MergedPair,
     Source,
 };
-use crate::stages::{Stage, StageError};
+use crate::stages::{RunContext, Stage, StageError};
+
+/// Options of `pair_merge`: none yet.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PairMergeOptions {}
 
 /// Merges the two kinds of pairs.
 ///
@@ -17,9 +25,9 @@ pub struct PairMerge {
 }
 
 impl PairMerge {
-    /// A stage without options.
-    pub fn new() -> Self {
-        PairMerge::default()
+    /// There are no options to check.
+    pub fn new(_options: PairMergeOptions, _context: &RunContext) -> Result<Self, OptionError> {
+        Ok(PairMerge::default())
     }
 
     fn merge_keyframe(&mut self, matched: &MatchedKeyframe) -> Result<Vec<MergedPair>, StageError> {
