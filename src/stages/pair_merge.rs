@@ -1,18 +1,10 @@
 //! Stage `pair_merge`: one list of matches a pair from the tracks' and the descriptors' matches.
 
-use serde::Deserialize;
-
-use crate::error::OptionError;
 use crate::message::{
     DescriptorMatch, Keypoint, KltMatch, Match, MatchedFrame, MatchedKeyframe, MergedFrame, MergedPair,
     Source,
 };
-use crate::stages::{RunContext, Stage, StageError};
-
-/// Options of `pair_merge`: none yet.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PairMergeOptions {}
+use crate::stages::{Stage, StageError};
 
 /// Merges the two kinds of pairs.
 ///
@@ -25,9 +17,9 @@ pub struct PairMerge {
 }
 
 impl PairMerge {
-    /// There are no options to check.
-    pub fn new(_options: PairMergeOptions, _context: &RunContext) -> Result<Self, OptionError> {
-        Ok(PairMerge::default())
+    /// A stage without options.
+    pub fn new() -> Self {
+        PairMerge::default()
     }
 
     fn merge_keyframe(&mut self, matched: &MatchedKeyframe) -> Result<Vec<MergedPair>, StageError> {
