@@ -1,4 +1,15 @@
-//! Pictures: decoded planes as they came, gray at analysis size.
+//! Pictures: decoded planes as they came, gray at analysis size, RGB for export.
+
+use image::RgbImage;
+use thiserror::Error;
+use yuv::{
+    YuvBiPlanarImage, YuvConversionMode, YuvError, YuvGrayImage, YuvPlanarImage, YuvRange, YuvStandardMatrix,
+};
+
+pub mod area;
+pub mod orient;
+
+use area::AreaTaps;
 
 /// A gray image, row by row, f32 in [0, 1].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,4 +89,142 @@ pub struct Picture {
     pub full_range: bool,
     /// The planes of the layout.
     pub planes: Vec<Plane>,
+}
+
+/// A picture whose planes do not fit its layout and size.
+#[derive(Debug, Error)]
+pub enum PictureError {
+    /// A plane is missing or too short.
+    #[error("plane {plane} of a {width}x{height} {layout:?} picture has {got} bytes, {need} are needed")]
+    Plane {
+        /// Plane index.
+        plane: usize,
+        /// Picture width.
+        width: u32,
+        /// Picture height.
+        height: u32,
+        /// Picture layout.
+        layout: PixelLayout,
+        /// Bytes that are there.
+        got: usize,
+        /// Bytes that are needed.
+        need: usize,
+    },
+    /// A width or height of zero.
+    #[error("a picture of {0}x{1} pixels has no content")]
+    Empty(u32, u32),
+    /// The colour conversion refused the planes.
+    #[error("colour conversion: {0}")]
+    Conversion(#[from] YuvError),
+}
+
+impl PixelLayout {
+    /// Bytes a row and rows of each plane of a picture of `width` x `height`.
+    pub fn plane_sizes(self, width: u32, height: u32) -> Vec<(usize, usize)> {
+        let (w, h) = (width as usize, height as usize);
+        let (half_w, half_h) = (w.div_ceil(2), h.div_ceil(2));
+        match self {
+            PixelLayout::Gray => vec![(w, h)],
+            PixelLayout::I420 => vec![(w, h), (half_w, half_h), (half_w, half_h)],
+            PixelLayout::I422 => vec![(w, h), (half_w, h), (half_w, h)],
+            PixelLayout::I444 => vec![(w, h); 3],
+            PixelLayout::Nv12 => vec![(w, h), (2 * half_w, half_h)],
+            PixelLayout::Rgb => vec![(3 * w, h)],
+        }
+    }
+}
+
+impl Picture {
+    /// Width and height in square pixels: the longer edge of a sample is the pixel, so no detail is lost.
+    pub fn square_size(&self) -> (u32, u32) {
+        square_size(self.width, self.height, self.pixel_aspect)
+    }
+
+    /// Errors where a plane is missing or shorter than the layout asks.
+    pub fn check(&self) -> Result<(), PictureError> {
+        let (width, height, layout) = (self.width, self.height, self.layout);
+        if width == 0 || height == 0 {
+            return Err(PictureError::Empty(width, height));
+        }
+        for (plane, (row_bytes, rows)) in layout.plane_sizes(width, height).into_iter().enumerate() {
+            let (stride, got) = self.planes.get(plane).map_or((0, 0), |p| (p.stride, p.data.len()));
+            let need = stride.max(row_bytes) * (rows - 1) + row_bytes;
+            if stride < row_bytes || got < need {
+                return Err(PictureError::Plane { plane, width, height, layout, got, need });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Size in square pixels of `width` x `height` samples of the given aspect: the smaller side of a sample is enlarged.
+pub fn square_size(width: u32, height: u32, pixel_aspect: (u32, u32)) -> (u32, u32) {
+    let enlarged = |length: u32, by: u32, over: u32| {
+        let (length, by, over) = (length as u64, by as u64, over as u64);
+        ((2 * length * by + over) / (2 * over)).clamp(1, u32::MAX as u64) as u32
+    };
+    match pixel_aspect {
+        (0, _) | (_, 0) => (width, height),
+        (across, down) if across >= down => (enlarged(width, across, down), height),
+        (across, down) => (width, enlarged(height, down, across)),
+    }
+}
+
+/// The picture as RGB of `width` x `height` square pixels. With s = square width / `width`, pixel i covers
+/// [i s, (i + 1) s) of the upright picture in both axes: the area average where it shrinks, linear where it grows.
+/// Chroma is upsampled linearly (Nv12: repeated).
+pub fn rgb_from_picture(picture: &Picture, width: u32, height: u32) -> Result<RgbImage, PictureError> {
+    picture.check()?;
+    if width == 0 || height == 0 {
+        return Err(PictureError::Empty(width, height));
+    }
+    let rgb = coded_rgb_from_picture(picture)?;
+    if (width, height) == (picture.width, picture.height) {
+        return Ok(rgb);
+    }
+    let (columns, rows) = AreaTaps::of_picture(picture, width, height);
+    Ok(area::rgb_from_rgb(&rgb, &columns, &rows))
+}
+
+/// RGB at the size of the samples.
+fn coded_rgb_from_picture(picture: &Picture) -> Result<RgbImage, PictureError> {
+    let (width, height) = (picture.width, picture.height);
+    let row = 3 * width as usize;
+    let mut rgb = vec![0; row * height as usize];
+    let range = if picture.full_range { YuvRange::Full } else { YuvRange::Limited };
+    let matrix = match picture.matrix {
+        ColorMatrix::Bt601 => YuvStandardMatrix::Bt601,
+        ColorMatrix::Bt709 => YuvStandardMatrix::Bt709,
+        ColorMatrix::Bt2020 => YuvStandardMatrix::Bt2020,
+    };
+    let plane = |i: usize| (&picture.planes[i].data[..], picture.planes[i].stride as u32);
+    let (y_plane, y_stride) = plane(0);
+    match picture.layout {
+        PixelLayout::Rgb => {
+            for (out, samples) in rgb.chunks_exact_mut(row).zip(y_plane.chunks(y_stride as usize)) {
+                out.copy_from_slice(&samples[..row]);
+            }
+        }
+        PixelLayout::Gray => {
+            let image = YuvGrayImage { y_plane, y_stride, width, height };
+            yuv::yuv400_to_rgb(&image, &mut rgb, row as u32, range, matrix)?;
+        }
+        PixelLayout::Nv12 => {
+            let (uv_plane, uv_stride) = plane(1);
+            let image = YuvBiPlanarImage { y_plane, y_stride, uv_plane, uv_stride, width, height };
+            yuv::yuv_nv12_to_rgb(&image, &mut rgb, row as u32, range, matrix, YuvConversionMode::Balanced)?;
+        }
+        PixelLayout::I420 | PixelLayout::I422 | PixelLayout::I444 => {
+            let ((u_plane, u_stride), (v_plane, v_stride)) = (plane(1), plane(2));
+            let image =
+                YuvPlanarImage { y_plane, y_stride, u_plane, u_stride, v_plane, v_stride, width, height };
+            let convert = match picture.layout {
+                PixelLayout::I420 => yuv::yuv420_to_rgb_bilinear,
+                PixelLayout::I422 => yuv::yuv422_to_rgb_bilinear,
+                _ => yuv::yuv444_to_rgb,
+            };
+            convert(&image, &mut rgb, row as u32, range, matrix)?;
+        }
+    }
+    Ok(RgbImage::from_raw(width, height, rgb).expect("the buffer has the size of the picture"))
 }
