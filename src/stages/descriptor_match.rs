@@ -77,3 +77,117 @@ impl Stage for DescriptorMatch {
         Ok(MatchedFrame { log: frame.log, keyframe })
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::message::{
+        Descriptor, FrameInfo, FrameLog, GateDecision, GateReason, Keyframe, Keypoint, Sizes,
+    };
+    use crate::numerics::SplitMix64;
+    use crate::picture::{ColorMatrix, Picture, PixelLayout};
+
+    const SIZES: Sizes = Sizes { analysis: (640, 360), exported: (640, 360), scale: 1.0 };
+
+    fn info() -> FrameInfo {
+        FrameInfo { index: 0, number: 0, pts_ns: 0, video: Arc::default() }
+    }
+
+    /// A keyframe of `n` keypoints at positions of their own; the same random descriptors, a few changed, in each.
+    pub fn keyframe(ordinal: u32, n: u32) -> Arc<Keyframe> {
+        let keypoint = |i: u32| Keypoint { x: i as f32, y: 1.0, scale: 1.0, orientation: 0.0, response: 1.0 };
+        let descriptor = |i: u32| -> Descriptor {
+            let changed = (i + ordinal).is_multiple_of(5) as u64 * (ordinal as u64 + 1);
+            let mut rng = SplitMix64::new(i as u64, changed);
+            std::array::from_fn(|_| rng.below(256) as u8)
+        };
+        let keypoints = (0..n).map(keypoint).collect();
+        let features = Features { keypoints, descriptors: (0..n).map(descriptor).collect() };
+        let picture = Picture {
+            width: 1,
+            height: 1,
+            pixel_aspect: (1, 1),
+            layout: PixelLayout::Gray,
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+            planes: Vec::new(),
+        };
+        Arc::new(Keyframe {
+            keyframe: ordinal,
+            info: info(),
+            sizes: SIZES,
+            picture: Arc::new(picture),
+            features: Arc::new(features),
+            seeds: 0,
+            joined: 0,
+            fill_ins: 0,
+        })
+    }
+
+    fn joined(keyframe: Option<Arc<Keyframe>>) -> JoinedFrame {
+        let gate = GateDecision { kept: keyframe.is_some(), reason: GateReason::All, motion_px: None };
+        let log = FrameLog { info: info(), sizes: SIZES, gate, rows: Vec::new(), ends: Vec::new() };
+        JoinedFrame { log, keyframe: keyframe.map(|k| (k, Vec::new())) }
+    }
+
+    fn stage(last_keyframes: u32) -> DescriptorMatch {
+        let options = DescriptorMatchOptions { last_keyframes, ..Default::default() };
+        DescriptorMatch::new(options, &RunContext::default()).unwrap()
+    }
+
+    fn pairs(stage: &mut DescriptorMatch, keyframe: Arc<Keyframe>) -> Vec<DescriptorPair> {
+        stage.fire(joined(Some(keyframe))).unwrap().keyframe.unwrap().descriptor
+    }
+
+    #[test]
+    fn the_last_keyframes_are_matched_oldest_first() {
+        let mut stage = stage(3);
+        for ordinal in 0..6 {
+            assert!(stage.fire(joined(None)).unwrap().keyframe.is_none());
+            let pairs = pairs(&mut stage, keyframe(ordinal, 40));
+            let firsts: Vec<u32> = pairs.iter().map(|p| p.first).collect();
+            assert_eq!(firsts, (ordinal.saturating_sub(3)..ordinal).collect::<Vec<_>>());
+            // A fifth of the descriptors is changed in each of the two keyframes.
+            assert!(
+                pairs.iter().all(|p| p.matches.len() == 24 && p.matches.iter().all(|m| m.first == m.second))
+            );
+        }
+        assert!(pairs(&mut self::stage(0), keyframe(0, 40)).is_empty());
+    }
+
+    #[test]
+    fn keyframes_without_keypoints_make_no_pairs() {
+        let mut stage = stage(10);
+        let n_pairs = [20, 0, 20].map(|n| pairs(&mut stage, keyframe(0, n)).len());
+        assert_eq!(n_pairs, [0, 0, 1]);
+    }
+
+    #[test]
+    fn no_picture_is_held() {
+        let mut stage = stage(10);
+        let keyframe = keyframe(0, 5);
+        let picture = Arc::downgrade(&keyframe.picture);
+        drop(stage.fire(joined(Some(keyframe))).unwrap());
+        assert_eq!(picture.strong_count(), 0);
+    }
+
+    #[test]
+    fn thread_counts_do_not_matter() {
+        let run = |n_threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            let mut stage = stage(4);
+            pool.install(|| (0..6).map(|k| pairs(&mut stage, keyframe(k, 50 + k))).collect::<Vec<_>>())
+        };
+        assert_eq!(run(1), run(5));
+    }
+
+    #[test]
+    fn bad_options_are_named() {
+        let error = |options| DescriptorMatch::new(options, &RunContext::default()).unwrap_err().to_string();
+        let defaults = DescriptorMatchOptions::default;
+        assert!(error(DescriptorMatchOptions { ratio: 1.5, ..defaults() }).starts_with("ratio = 1.5"));
+        assert!(error(DescriptorMatchOptions { ratio: f32::NAN, ..defaults() }).starts_with("ratio"));
+        let many = DescriptorMatchOptions { last_keyframes: 10_001, ..defaults() };
+        assert!(error(many).starts_with("last_keyframes = 10001"));
+    }
+}

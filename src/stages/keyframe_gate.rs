@@ -233,3 +233,6 @@ fn read_list(path: &Path) -> Result<BTreeMap<u64, bool>, OptionError> {
     }
     Ok(listed)
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,3 +116,97 @@ fn merge(points: [&[u32]; 2], klt: &[KltMatch], descriptor: &[DescriptorMatch]) 
     matches.dedup_by_key(|m| (m.first, m.second));
     matches
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{DescriptorPair, KltPair};
+
+    fn klt(rows: &[(u32, u32, u32)]) -> Vec<KltMatch> {
+        rows.iter().map(|&(first, second, track)| KltMatch { first, second, track }).collect()
+    }
+
+    fn sift(rows: &[(u32, u32, u32)]) -> Vec<DescriptorMatch> {
+        rows.iter().map(|&(first, second, distance2)| DescriptorMatch { first, second, distance2 }).collect()
+    }
+
+    type Row = (u32, u32, Source, Option<u32>);
+
+    fn rows(matches: Vec<Match>) -> Vec<Row> {
+        matches.into_iter().map(|m| (m.first, m.second, m.source, m.track)).collect()
+    }
+
+    /// Keypoints 2, 3, 4 of the first and 5, 6 of the second keyframe are one point each.
+    const FIRST: [u32; 8] = [0, 1, 2, 2, 2, 5, 6, 7];
+    const SECOND: [u32; 8] = [0, 1, 2, 3, 4, 5, 5, 7];
+
+    #[test]
+    fn merge_table() {
+        use Source::{Both, Klt, Sift};
+        let cases: [(&str, &[(u32, u32, u32)], &[(u32, u32, u32)], &[Row]); 9] = [
+            ("nothing", &[], &[], &[]),
+            ("tracks only", &[(1, 7, 40), (5, 0, 41)], &[], &[(1, 7, Klt, Some(40)), (5, 0, Klt, Some(41))]),
+            ("descriptors only", &[], &[(1, 7, 9), (5, 0, 8)], &[(1, 7, Sift, None), (5, 0, Sift, None)]),
+            ("the same match", &[(1, 7, 40)], &[(1, 7, 9)], &[(1, 7, Both, Some(40))]),
+            ("a conflict stays", &[(1, 7, 40)], &[(1, 4, 9)], &[(1, 4, Sift, None), (1, 7, Klt, Some(40))]),
+            ("other orientations", &[(2, 5, 40)], &[(3, 6, 9)], &[(3, 6, Both, Some(40))]),
+            (
+                "the nearest of several orientations",
+                &[(2, 5, 40)],
+                &[(3, 6, 9), (4, 5, 7)],
+                &[(3, 6, Sift, None), (4, 5, Both, Some(40))],
+            ),
+            (
+                "the same keypoints before nearer ones",
+                &[(2, 5, 40)],
+                &[(2, 5, 9), (4, 6, 7)],
+                &[(2, 5, Both, Some(40)), (4, 6, Sift, None)],
+            ),
+            (
+                "one of the points differs",
+                &[(2, 5, 40), (7, 3, 41)],
+                &[(3, 4, 9)],
+                &[(2, 5, Klt, Some(40)), (3, 4, Sift, None), (7, 3, Klt, Some(41))],
+            ),
+        ];
+        for (name, tracks, descriptors, expected) in cases {
+            assert_eq!(rows(merge([&FIRST, &SECOND], &klt(tracks), &sift(descriptors))), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn two_tracks_of_one_match_are_one_match() {
+        let tracks = klt(&[(1, 7, 40), (1, 7, 41), (2, 5, 42), (2, 6, 43)]);
+        let merged = rows(merge([&FIRST, &SECOND], &tracks, &sift(&[(3, 5, 1)])));
+        assert_eq!(merged, [(1, 7, Source::Klt, Some(40)), (3, 5, Source::Both, Some(42))]);
+    }
+
+    #[test]
+    fn keypoints_of_one_position_are_one_point() {
+        let at = |x, y| Keypoint { x, y, scale: 1.0, orientation: x * y, response: 1.0 };
+        let keypoints = [at(1.0, 2.0), at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0), at(2.0, 3.0)];
+        assert_eq!(points_of_keypoints(&keypoints), [0, 0, 2, 3, 3]);
+        assert!(points_of_keypoints(&[]).is_empty());
+    }
+
+    #[test]
+    fn pairs_are_the_union_by_ascending_first() {
+        let mut stage = PairMerge { points: vec![FIRST.to_vec(); 6] };
+        let matched = |keyframe: u32, klt_pairs: &[u32], sift_pairs: &[u32]| MatchedKeyframe {
+            keyframe: crate::stages::descriptor_match::tests::keyframe(keyframe, 8),
+            klt: klt_pairs.iter().map(|&first| KltPair { first, matches: klt(&[(1, 7, 40)]) }).collect(),
+            descriptor: sift_pairs
+                .iter()
+                .map(|&first| DescriptorPair { first, matches: sift(&[(1, 7, 9)]) })
+                .collect(),
+        };
+        let pairs = stage.merge_keyframe(&matched(6, &[0, 2, 5], &[2, 3, 4])).unwrap();
+        let seen: Vec<_> = pairs.iter().map(|p| (p.first, p.matches[0].source)).collect();
+        let (klt, sift) = (Source::Klt, Source::Sift);
+        assert_eq!(seen, [(0, klt), (2, Source::Both), (3, sift), (4, sift), (5, klt)]);
+
+        let error = |stage: &mut PairMerge, matched| stage.merge_keyframe(&matched).unwrap_err().to_string();
+        assert!(error(&mut stage, matched(9, &[], &[])).contains("keyframe 9 came where keyframe 7"));
+        assert!(error(&mut stage, matched(7, &[7], &[])).contains("keyframe 7, which is not earlier"));
+    }
+}
