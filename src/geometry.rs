@@ -5,7 +5,18 @@ use serde::{Deserialize, Serialize};
 use crate::message::Match;
 
 pub mod camera;
+pub mod essential;
+pub mod fundamental;
+pub mod homography;
 mod lens;
+mod linear;
+pub mod points;
+mod polynomial;
+pub mod pose;
+pub mod ransac;
+pub mod refine;
+pub mod scoring;
+pub mod two_view;
 
 /// COLMAP's two-view configuration codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
