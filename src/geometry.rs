@@ -51,3 +51,6 @@ pub struct TwoViewGeometry {
     /// Inlier matches, one-to-one, ascending by (first, second): those of the merged pair and guided ones.
     pub inliers: Vec<Match>,
 }
+
+#[cfg(test)]
+mod tests;

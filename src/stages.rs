@@ -25,6 +25,7 @@ pub mod pair_merge;
 pub mod sift_extract;
 
 use self::descriptor_match::DescriptorMatch;
+use self::epipolar_verify::EpipolarVerify;
 use self::keyframe_gate::KeyframeGate;
 use self::pair_merge::PairMerge;
 use self::sift_extract::SiftExtract;
@@ -161,6 +162,17 @@ pub static STAGES: &[StageRow] = &[
         bypass: Some(|| any_stage(PlainMerge)),
         check: |options| check(options, pair_merge_without_options),
         build: |options, context| build(options, context, pair_merge_without_options),
+    },
+    StageRow {
+        name: "epipolar_verify",
+        takes: takes::<EpipolarVerify>(),
+        gives: gives::<EpipolarVerify>(),
+        does: "the geometry of each pair, its inliers, and the tracks it rejects",
+        kernels: &["match_guided"],
+        needs: None,
+        bypass: Some(|| any_stage(NoVerification)),
+        check: |options| check(options, EpipolarVerify::new),
+        build: |options, context| build(options, context, EpipolarVerify::new),
     },
 ];
 

@@ -73,22 +73,25 @@ pub fn cost_below<R: Residual>(
     bound: f64,
 ) -> Option<f64> {
     let matrix = row_major(matrix);
-    vectorized(|| {
-        let mut sum = [0.0; LANES];
-        for blocks in points.blocks().chunks(BLOCKS_A_CHECK) {
-            for block in blocks {
-                let cost = loss.cost(R::squared(&matrix, block));
-                for lane in 0..LANES {
-                    sum[lane] += block.weight[lane] * cost[lane];
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut sum = [0.0; LANES];
+            for blocks in points.blocks().chunks(BLOCKS_A_CHECK) {
+                for block in blocks {
+                    let cost = loss.cost(R::squared(&matrix, block));
+                    for lane in 0..LANES {
+                        sum[lane] += block.weight[lane] * cost[lane];
+                    }
+                }
+                // Also refuses a sum that is not a number.
+                if !(fold(sum) < bound) {
+                    return None;
                 }
             }
-            // Also refuses a sum that is not a number.
-            if !(fold(sum) < bound) {
-                return None;
-            }
-        }
-        Some(fold(sum))
-    })
+            Some(fold(sum))
+        },
+    )
 }
 
 /// Squared residual of each pair.
@@ -103,16 +106,19 @@ pub fn squared_residuals<R: Residual>(matrix: &Matrix3<f64>, points: &PointPairs
 /// How many pairs have a squared residual below `threshold2`.
 pub fn count_inliers<R: Residual>(matrix: &Matrix3<f64>, points: &PointPairs, threshold2: f64) -> usize {
     let matrix = row_major(matrix);
-    vectorized(|| {
-        let mut count = [0.0; LANES];
-        for block in points.blocks() {
-            let squared = R::squared(&matrix, block);
-            for lane in 0..LANES {
-                count[lane] += if squared[lane] < threshold2 { block.weight[lane] } else { 0.0 };
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut count = [0.0; LANES];
+            for block in points.blocks() {
+                let squared = R::squared(&matrix, block);
+                for lane in 0..LANES {
+                    count[lane] += if squared[lane] < threshold2 { block.weight[lane] } else { 0.0 };
+                }
             }
-        }
-        fold(count) as usize
-    })
+            fold(count) as usize
+        },
+    )
 }
 
 /// The normal equations of all pairs, weighted by the loss.
@@ -122,17 +128,20 @@ pub fn normal_equations<R: Residual>(
     loss: Loss,
 ) -> NormalEquations {
     let matrix = row_major(matrix);
-    vectorized(|| {
-        let mut equations = NormalEquations::default();
-        for block in points.blocks() {
-            let mut weight = loss.weight(R::squared(&matrix, block));
-            for lane in 0..LANES {
-                weight[lane] *= block.weight[lane];
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut equations = NormalEquations::default();
+            for block in points.blocks() {
+                let mut weight = loss.weight(R::squared(&matrix, block));
+                for lane in 0..LANES {
+                    weight[lane] *= block.weight[lane];
+                }
+                R::accumulate(&matrix, block, &weight, &mut equations);
             }
-            R::accumulate(&matrix, block, &weight, &mut equations);
-        }
-        equations
-    })
+            equations
+        },
+    )
 }
 
 /// Smallest denominator: keeps a point on both epipoles from dividing by 0.

@@ -1,1 +1,206 @@
-//! Stage `epipolar_verify`.
+//! Stage `epipolar_verify`: the geometry of each pair, its inliers, and the tracks it rejects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::error::OptionError;
+use crate::geometry::camera::{Camera, CameraError, CameraOptions};
+use crate::geometry::two_view::TwoViewLimits;
+use crate::message::{Features, Keyframe, MergedFrame, MergedPair, Verdict, VerifiedFrame, VerifiedPair};
+use crate::stages::{RunContext, Stage, StageError};
+
+mod pair;
+
+use pair::{PairVerifier, Verified};
+
+/// Width of the exported picture at which `max_error_px` is a pixel.
+const REFERENCE_WIDTH: f64 = 1280.0;
+
+/// Options of `epipolar_verify`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EpipolarVerifyOptions {
+    /// Largest residual of an inlier in exported pixels per 1280 of exported width, above 0 and at most 100; larger
+    /// accepts worse matches.
+    pub max_error_px: f64,
+    /// Fewest inliers of a verified pair, 8..=10000; larger leaves more pairs unverified.
+    pub min_inliers: u32,
+    /// Whether descriptors are matched again within the band of the geometry found, and the geometry found anew.
+    pub guided: bool,
+}
+
+impl Default for EpipolarVerifyOptions {
+    fn default() -> Self {
+        EpipolarVerifyOptions { max_error_px: 4.0, min_inliers: 15, guided: false }
+    }
+}
+
+/// What verification keeps of a keyframe.
+#[derive(Debug)]
+struct View {
+    /// Where each keypoint's ray meets the plane z = 1; none where the lens model has no ray.
+    rays: Vec<Option<[f64; 2]>>,
+    /// The first keypoint at each keypoint's position: keypoints of one position are one point.
+    points: Vec<u32>,
+    /// The features, when guided matching needs them.
+    features: Option<Arc<Features>>,
+}
+
+/// Finds the two-view geometry of each pair.
+#[derive(Debug)]
+pub struct EpipolarVerify {
+    options: EpipolarVerifyOptions,
+    camera_options: CameraOptions,
+    seed: u64,
+    /// The camera of the first keyframe's size.
+    camera: Option<Camera>,
+    /// One a keyframe.
+    views: Vec<View>,
+}
+
+impl EpipolarVerify {
+    /// Checks the options and the camera.
+    pub fn new(options: EpipolarVerifyOptions, context: &RunContext) -> Result<Self, StageError> {
+        if !(options.max_error_px > 0.0 && options.max_error_px <= 100.0) {
+            return Err(OptionError::new(
+                "max_error_px",
+                options.max_error_px,
+                "must be above 0 and at most 100",
+            )
+            .into());
+        }
+        if !(8..=10_000).contains(&options.min_inliers) {
+            return Err(OptionError::new("min_inliers", options.min_inliers, "must be in 8..=10000").into());
+        }
+        Camera::from_options(&context.camera, 2, 2)?;
+        let camera_options = context.camera.clone();
+        Ok(EpipolarVerify { options, camera_options, seed: context.seed, camera: None, views: Vec::new() })
+    }
+
+    fn verify(
+        &mut self,
+        keyframe: &Keyframe,
+        pairs: Vec<MergedPair>,
+    ) -> Result<(Vec<VerifiedPair>, Verdict), StageError> {
+        let ordinal = keyframe.keyframe;
+        if ordinal as usize != self.views.len() {
+            return Err(VerifyError::Order { keyframe: ordinal, expected: self.views.len() }.into());
+        }
+        let camera = self.camera_of(keyframe)?;
+        self.views.push(View::new(keyframe, &camera, self.options.guided));
+        check_indices(&self.views, ordinal, &pairs)?;
+        let verifier = PairVerifier {
+            camera: &camera,
+            calibrated: self.camera_options.params.is_some(),
+            limits: TwoViewLimits {
+                max_error_px: self.options.max_error_px * camera.width as f64 / REFERENCE_WIDTH,
+                min_inliers: self.options.min_inliers as usize,
+            },
+            seed: self.seed,
+        };
+        let second = &self.views[ordinal as usize];
+        let verified: Vec<Verified> = pairs
+            .par_iter()
+            .map(|pair| verifier.verify(pair, &self.views[pair.first as usize], second, ordinal))
+            .collect();
+        let verdict = Verdict { rejected: rejected_tracks(&pairs, &verified) };
+        let pairs = pairs.into_iter().zip(verified).map(|(pair, verified)| VerifiedPair {
+            first: pair.first,
+            matches: pair.matches,
+            geometry: verified.geometry,
+        });
+        Ok((pairs.collect(), verdict))
+    }
+
+    fn camera_of(&mut self, keyframe: &Keyframe) -> Result<Camera, CameraError> {
+        let (width, height) = keyframe.sizes.exported;
+        let camera = match self.camera.take() {
+            Some(camera) => camera,
+            None => Camera::from_options(&self.camera_options, width, height)?,
+        };
+        self.camera = Some(camera.clone());
+        Ok(camera)
+    }
+}
+
+impl Stage for EpipolarVerify {
+    type Takes = MergedFrame;
+    type Gives = (VerifiedFrame, Verdict);
+
+    fn fire(&mut self, frame: MergedFrame) -> Result<(VerifiedFrame, Verdict), StageError> {
+        let Some((keyframe, pairs)) = frame.keyframe else {
+            return Ok((VerifiedFrame { log: frame.log, keyframe: None }, Verdict::default()));
+        };
+        let (pairs, verdict) = self.verify(&keyframe, pairs)?;
+        Ok((VerifiedFrame { log: frame.log, keyframe: Some((keyframe, pairs)) }, verdict))
+    }
+}
+
+impl View {
+    fn new(keyframe: &Keyframe, camera: &Camera, guided: bool) -> View {
+        let keypoints = &keyframe.features.keypoints;
+        let ray = |x, y| camera.cam_from_img(keyframe.sizes.exported_from_analysis(x, y));
+        let mut points: Vec<u32> = Vec::with_capacity(keypoints.len());
+        for (i, keypoint) in keypoints.iter().enumerate() {
+            let same = i > 0 && (keypoints[i - 1].x, keypoints[i - 1].y) == (keypoint.x, keypoint.y);
+            points.push(if same { points[i - 1] } else { i as u32 });
+        }
+        View {
+            rays: keypoints.par_iter().map(|k| ray(k.x, k.y)).collect(),
+            points,
+            features: guided.then(|| Arc::clone(&keyframe.features)),
+        }
+    }
+}
+
+/// An earlier stage broke the order of keyframes or named keypoints that are not there.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum VerifyError {
+    #[error("keyframe {keyframe} came where keyframe {expected} was due")]
+    Order { keyframe: u32, expected: usize },
+    #[error("keyframe {keyframe} has matches with keyframe {first}, which is not earlier")]
+    Earlier { keyframe: u32, first: u32 },
+    #[error(
+        "a match of keyframes {first} and {keyframe} names keypoints {of_first} and {of_second}, but they have {n_first} and {n_second}"
+    )]
+    Keypoint { keyframe: u32, first: u32, of_first: u32, of_second: u32, n_first: usize, n_second: usize },
+}
+
+fn check_indices(views: &[View], keyframe: u32, pairs: &[MergedPair]) -> Result<(), VerifyError> {
+    let n_second = views[keyframe as usize].rays.len();
+    for pair in pairs {
+        let first = pair.first;
+        if first >= keyframe {
+            return Err(VerifyError::Earlier { keyframe, first });
+        }
+        let n_first = views[first as usize].rays.len();
+        let outside =
+            |m: &&crate::message::Match| m.first as usize >= n_first || m.second as usize >= n_second;
+        if let Some(m) = pair.matches.iter().find(outside) {
+            let (of_first, of_second) = (m.first, m.second);
+            return Err(VerifyError::Keypoint { keyframe, first, of_first, of_second, n_first, n_second });
+        }
+    }
+    Ok(())
+}
+
+/// Tracks that are outliers in more than half of the verified pairs they have a match in, ascending.
+fn rejected_tracks(pairs: &[MergedPair], verified: &[Verified]) -> Vec<u32> {
+    let mut counts: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for (pair, verified) in pairs.iter().zip(verified).filter(|(_, v)| v.geometry.is_some()) {
+        for (m, agrees) in pair.matches.iter().zip(&verified.agrees) {
+            let Some(track) = m.track else { continue };
+            let (outliers, matches) = counts.entry(track).or_default();
+            *outliers += !agrees as u32;
+            *matches += 1;
+        }
+    }
+    let rejected = counts.into_iter().filter(|(_, (outliers, matches))| 2 * outliers > *matches);
+    rejected.map(|(track, _)| track).collect()
+}
+
+#[cfg(test)]
+mod tests;
