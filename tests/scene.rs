@@ -4,6 +4,8 @@ mod support;
 
 use nalgebra::Vector3;
 use support::{PATHS, gray_from_rgb, sample};
+use trackweave::scene::surface::{Lamp, Layer, Material, Surface};
+use trackweave::scene::texture::Texture;
 use trackweave::scene::{CameraPath, Intrinsics, Pose, Scene, true_essential, true_fundamental};
 
 const SMALL: (u32, u32) = (320, 240);
@@ -67,6 +69,32 @@ fn pictures_agree_along_the_flow_and_only_there() {
         let (exact, half_off) = (median_difference(0.0), median_difference(0.5));
         assert!(exact < 5.0, "{path:?}: median difference {exact} gray levels");
         assert!(half_off > 1.3 * exact, "{path:?}: {half_off} half a pixel off, {exact} on the point");
+    }
+}
+
+#[test]
+fn pixel_centres_are_at_integers() {
+    let ramp =
+        Texture::new(&image::RgbImage::from_fn(32, 32, |x, y| image::Rgb([8 * x as u8, 8 * y as u8, 0])));
+    let base = Layer { texture: 0, repeats: [1.0; 2], offset: [0.0; 2] };
+    let surface = Surface {
+        corner: Vector3::new(-0.5, -0.5, 2.0),
+        side_u: Vector3::x(),
+        side_v: Vector3::y(),
+        material: Material { base, tint: [1.0; 3], stain: None },
+    };
+    let lamp = Lamp { position: Vector3::zeros(), strength: 0.0, ambient: 1.0 };
+    let scene = Scene::new(vec![ramp], vec![surface], lamp);
+    let intrinsics = Intrinsics { f: 64.0, cx: 30.3, cy: 25.9, width: 64, height: 48 };
+    let pose = Pose::looking_at(Vector3::zeros(), Vector3::z());
+    let picture = scene.render(&pose, &intrinsics);
+    for (x, y) in [(20, 20), (30, 25), (40, 30)] {
+        let point = scene.point_at(&pose, &intrinsics, x as f64, y as f64).unwrap();
+        // 32 texels a metre, the first centre half a texel in, 8 levels a texel.
+        let expected = [point[0], point[1]].map(|metres| 8.0 * ((metres + 0.5) * 32.0 - 0.5));
+        let seen = picture.get_pixel(x, y);
+        let off = [seen[0] as f64 - expected[0], seen[1] as f64 - expected[1]];
+        assert!(off.iter().all(|off| off.abs() <= 0.51), "({x}, {y}): {off:?} levels off at 8 a pixel");
     }
 }
 
