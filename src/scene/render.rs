@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::surface::{Layer, SeenSurface, Surface};
 use super::texture::Texture;
 use super::{Intrinsics, Pose, Scene};
+use crate::numerics::vectorized;
 
 /// Samples of a pixel in x and in y.
 const SAMPLES: usize = 2;
@@ -35,6 +36,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// q at x = 0 of a line.
+    #[inline(always)]
     fn line(&self, y: f64) -> Vector3<f64> {
         self.at_zero + self.dy * y
     }
@@ -60,34 +62,46 @@ impl<'a> Drawn<'a> {
         })
     }
 
-    /// The colour at a sample, 0..=255 a channel and beyond where it is overexposed.
-    #[inline]
-    fn color(&self, scene: &Scene, q: &Vector3<f64>, sample_px: f64) -> [f32; 3] {
+    /// Light and stain at q, a factor on the colour.
+    #[inline(always)]
+    fn light(&self, scene: &Scene, q: &Vector3<f64>, sample_px: f64) -> f32 {
+        let (a, b) = (q.x / q.z, q.y / q.z);
+        let light = scene.lamp.on(&self.surface.point(a, b), &self.normal);
+        match &self.surface.material.stain {
+            Some((layer, share)) => {
+                light * (1.0 + share * (self.read(scene, layer, q, sample_px)[1] / 127.5 - 1.0))
+            }
+            None => light,
+        }
+    }
+
+    /// The colour at q without light, 0..=255 a channel.
+    #[inline(always)]
+    fn color(&self, scene: &Scene, q: &Vector3<f64>, sample_px: f64) -> [f32; 4] {
+        let [red, green, blue, _] = self.read(scene, &self.surface.material.base, q, sample_px);
+        let tint = self.surface.material.tint;
+        [tint[0] * red, tint[1] * green, tint[2] * blue, 0.0]
+    }
+
+    /// Reads a layer for a sample that is `sample_px` pixels wide.
+    #[inline(always)]
+    fn read(&self, scene: &Scene, layer: &Layer, q: &Vector3<f64>, sample_px: f64) -> [f32; 4] {
         let depth = 1.0 / q.z;
         let (a, b) = (q.x * depth, q.y * depth);
         let slopes = [self.dx, self.dy].map(|d| {
             let scale = depth * sample_px;
             [((d.x - a * d.z) * scale) as f32, ((d.y - b * d.z) * scale) as f32]
         });
-        let read = |layer: &Layer| {
-            let texture = &scene.textures[layer.texture];
-            let u = a as f32 * layer.repeats[0] + layer.offset[0];
-            let v = b as f32 * layer.repeats[1] + layer.offset[1];
-            texture.sample(u, v, footprint(layer, texture, &slopes))
-        };
-        let material = &self.surface.material;
-        let mut light = scene.lamp.on(&self.surface.point(a, b), &self.normal);
-        if let Some((layer, share)) = &material.stain {
-            light *= 1.0 + share * (read(layer)[1] / 127.5 - 1.0);
-        }
-        let color = read(&material.base);
-        std::array::from_fn(|c| light * material.tint[c] * color[c])
+        let texture = &scene.textures[layer.texture];
+        let u = a as f32 * layer.repeats[0] + layer.offset[0];
+        let v = b as f32 * layer.repeats[1] + layer.offset[1];
+        texture.sample(u, v, footprint(layer, texture, &slopes))
     }
 }
 
 /// Size of a sample in texels of a layer: the longer side of its footprint. `slopes`: change of (a, b) a sample in x
 /// and in y.
-#[inline]
+#[inline(always)]
 fn footprint(layer: &Layer, texture: &Texture, slopes: &[[f32; 2]; 2]) -> f32 {
     let (width, height) = texture.size();
     let (su, sv) = (layer.repeats[0] * width as f32, layer.repeats[1] * height as f32);
@@ -140,15 +154,18 @@ pub(super) fn picture(scene: &Scene, pose: &Pose, intrinsics: &Intrinsics) -> Rg
     let step = 1.0 / SAMPLES as f64;
     let first = (step - 1.0) / 2.0;
     let mut picture = RgbImage::new(intrinsics.width, intrinsics.height);
-    let scratch = || (Line::new(width * SAMPLES), vec![[0f32; 3]; width]);
+    let scratch = || (Line::new(width * SAMPLES), vec![[0f32; 4]; width]);
     picture.par_chunks_mut(3 * width.max(1)).enumerate().for_each_init(
         scratch,
         |(line, sums), (row, pixels)| {
-            sums.fill([0.0; 3]);
+            sums.fill([0.0; 4]);
             for sample in 0..SAMPLES {
                 let y = row as f64 + first + sample as f64 * step;
                 line.draw(&surfaces, y, first, step);
-                shade(scene, &surfaces, line, sums, y, first, step);
+                vectorized(
+                    #[inline(always)]
+                    || shade(scene, &surfaces, line, sums, y, first, step),
+                );
             }
             for (pixel, sum) in pixels.chunks_exact_mut(3).zip(sums) {
                 for (value, sum) in pixel.iter_mut().zip(sum) {
@@ -160,22 +177,30 @@ pub(super) fn picture(scene: &Scene, pose: &Pose, intrinsics: &Intrinsics) -> Rg
     picture
 }
 
-/// Adds the colours of a line's samples to the pixels they belong to.
+/// Adds the colours of a line's samples to the pixels they belong to. Light changes slowly: it is read once a pixel and
+/// surface, in the middle of the pixel's samples on the line.
+#[inline(always)]
 fn shade(
     scene: &Scene,
     surfaces: &[Drawn],
     line: &Line,
-    sums: &mut [[f32; 3]],
+    sums: &mut [[f32; 4]],
     y: f64,
     first: f64,
     step: f64,
 ) {
-    for (i, &nearest) in line.nearest.iter().enumerate() {
-        let Some(surface) = surfaces.get(nearest as usize) else { continue };
-        let q = surface.line(y) + surface.dx * (first + i as f64 * step);
-        let color = surface.color(scene, &q, step);
-        for (sum, value) in sums[i / SAMPLES].iter_mut().zip(color) {
-            *sum += value.min(255.0);
+    for (x, (nearest, sum)) in line.nearest.chunks_exact(SAMPLES).zip(sums).enumerate() {
+        let mut lit = (NOTHING, 0.0);
+        for (sample, &surface_idx) in nearest.iter().enumerate() {
+            let Some(surface) = surfaces.get(surface_idx as usize) else { continue };
+            let start = surface.line(y);
+            if lit.0 != surface_idx {
+                lit = (surface_idx, surface.light(scene, &(start + surface.dx * x as f64), 1.0));
+            }
+            let q = start + surface.dx * (x as f64 + first + sample as f64 * step);
+            for (sum, value) in sum.iter_mut().zip(surface.color(scene, &q, step)) {
+                *sum += (lit.1 * value).min(255.0);
+            }
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct Lamp {
 
 impl Lamp {
     /// Lambertian brightness of a point with unit normal `normal` (either way); distance dims it softly.
-    #[inline]
+    #[inline(always)]
     pub fn on(&self, point: &Vector3<f64>, normal: &Vector3<f64>) -> f32 {
         let to_lamp = self.position - point;
         let distance2 = to_lamp.norm_squared();
@@ -68,6 +68,7 @@ impl Surface {
     }
 
     /// The point at (a, b).
+    #[inline(always)]
     pub fn point(&self, a: f64, b: f64) -> Vector3<f64> {
         self.corner + self.side_u * a + self.side_v * b
     }

@@ -38,9 +38,9 @@ impl Texture {
         (self.levels[0].width, self.levels[0].height)
     }
 
-    /// The colour at (u, v), 0..=255 a channel, for a sample that is `texels` texels of level 0 wide.
-    #[inline]
-    pub fn sample(&self, u: f32, v: f32, texels: f32) -> [f32; 3] {
+    /// Red, green, blue (0..=255) and the byte of padding at (u, v), for a sample that is `texels` texels of level 0 wide.
+    #[inline(always)]
+    pub fn sample(&self, u: f32, v: f32, texels: f32) -> [f32; 4] {
         let (u, v) = (mirrored(u), mirrored(v));
         let level = log2(texels).clamp(0.0, (self.levels.len() - 1) as f32);
         let fine = level as usize;
@@ -69,8 +69,8 @@ impl Level {
     }
 
     /// Bilinear at (u, v) in [0, 1], texel centres at half integers; what lies beyond the border is the border.
-    #[inline]
-    fn bilinear(&self, u: f32, v: f32) -> [f32; 3] {
+    #[inline(always)]
+    fn bilinear(&self, u: f32, v: f32) -> [f32; 4] {
         let (x, dx) = cell(u, self.width);
         let (y, dy) = cell(v, self.height);
         let right = (x + 1).min(self.width - 1);
@@ -87,21 +87,21 @@ impl Level {
 }
 
 /// The texel left of (above) a position in [0, 1] and the share of the next one.
-#[inline]
+#[inline(always)]
 fn cell(position: f32, n_texels: usize) -> (usize, f32) {
     let texel = (position * n_texels as f32 - 0.5).clamp(0.0, (n_texels - 1) as f32);
     (texel as usize, texel - texel.floor())
 }
 
 /// Folds the line into [0, 1], every other unit backwards.
-#[inline]
+#[inline(always)]
 fn mirrored(position: f32) -> f32 {
     let in_two = position - 2.0 * (position * 0.5).floor();
     if in_two > 1.0 { 2.0 - in_two } else { in_two }
 }
 
 /// log2 of a positive number, exact at powers of two and linear between: enough to blend mip levels.
-#[inline]
+#[inline(always)]
 fn log2(x: f32) -> f32 {
     let bits = x.to_bits();
     let exponent = (bits >> 23) as i32 - 127;
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(texture.levels.len(), 4, "16 x 8, 8 x 4, 4 x 2, 2 x 1");
         for texels in [0.3, 1.0, 1.5, 2.0, 2.7] {
             // Away from the border, texel x + 0.5 is at position (x + 0.5) / width whatever the level.
-            let [r, g, b] = texture.sample(7.25 / 16.0, 4.5 / 8.0, texels);
+            let [r, g, b, _] = texture.sample(7.25 / 16.0, 4.5 / 8.0, texels);
             assert!((r - 67.5).abs() < 0.5 && (g - 80.0).abs() < 0.5 && b == 7.0, "{r} {g} {b} at {texels}");
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     fn coarse_samples_average() {
         let board = RgbImage::from_fn(64, 64, |x, y| image::Rgb([if (x + y) % 2 == 0 { 0 } else { 200 }; 3]));
         let texture = Texture::new(&board);
-        assert_eq!(texture.sample(0.4, 0.6, 2.0), [100.0; 3]);
+        assert_eq!(texture.sample(0.4, 0.6, 2.0), [100.0, 100.0, 100.0, 0.0]);
         assert!(texture.sample(0.5 / 64.0, 0.5 / 64.0, 1.0)[0] < 1.0);
     }
 }
