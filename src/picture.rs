@@ -228,3 +228,99 @@ fn coded_rgb_from_picture(picture: &Picture) -> Result<RgbImage, PictureError> {
     }
     Ok(RgbImage::from_raw(width, height, rgb).expect("the buffer has the size of the picture"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const W: u32 = 13;
+    const H: u32 = 7;
+
+    /// A picture of one colour, given as luma, Cb, Cr (or R, G, B).
+    fn plain(layout: PixelLayout, full_range: bool, colour: [u8; 3]) -> Picture {
+        let planes = layout.plane_sizes(W, H).into_iter().enumerate().map(|(i, (row, rows))| {
+            let n_interleaved = match layout {
+                PixelLayout::Rgb => 3,
+                PixelLayout::Nv12 if i == 1 => 2,
+                _ => 1,
+            };
+            let stride = row + 5;
+            Plane {
+                stride,
+                data: (0..stride * rows).map(|at| colour[i + at % stride % n_interleaved]).collect(),
+            }
+        });
+        let planes = planes.collect();
+        Picture {
+            width: W,
+            height: H,
+            pixel_aspect: (1, 1),
+            layout,
+            matrix: ColorMatrix::Bt709,
+            full_range,
+            planes,
+        }
+    }
+
+    #[test]
+    fn every_layout_and_range_gives_the_colour() {
+        use PixelLayout::*;
+        // Red of Rec. 709 as luma, Cb, Cr (BT.709 tables 3 and 4).
+        let (limited, full) = ([63, 102, 240], [54, 99, 255]);
+        for layout in [I420, I422, I444, Nv12] {
+            for (full_range, colour) in [(false, limited), (true, full)] {
+                let rgb = rgb_from_picture(&plain(layout, full_range, colour), W, H).unwrap();
+                for pixel in rgb.pixels() {
+                    let [r, g, b] = pixel.0;
+                    assert!(r >= 252 && g <= 3 && b <= 3, "{layout:?} full {full_range}: {pixel:?}");
+                }
+            }
+        }
+        for (layout, full_range, value, expected) in
+            [(Gray, false, 235, 255), (Gray, false, 16, 0), (Gray, true, 235, 235), (Gray, true, 16, 16)]
+        {
+            let rgb = rgb_from_picture(&plain(layout, full_range, [value; 3]), W, H).unwrap();
+            assert!(
+                rgb.pixels().all(|p| p.0 == [expected; 3]),
+                "{layout:?} full {full_range}: {:?}",
+                rgb[(0, 0)]
+            );
+        }
+        let rgb = rgb_from_picture(&plain(Rgb, true, [1, 2, 3]), W, H).unwrap();
+        assert!(rgb.pixels().all(|p| p.0 == [1, 2, 3]));
+    }
+
+    #[test]
+    fn matrices_differ_as_their_standards_do() {
+        let red_luma = |matrix| {
+            let picture = Picture { matrix, ..plain(PixelLayout::I444, true, [128, 128, 178]) };
+            rgb_from_picture(&picture, W, H).unwrap()[(3, 3)].0[0]
+        };
+        // R = Y + 2 (1 - Kr) (Cr - 128), Kr = 0.299, 0.2126, 0.2627.
+        for (matrix, expected) in
+            [(ColorMatrix::Bt601, 198), (ColorMatrix::Bt709, 207), (ColorMatrix::Bt2020, 202)]
+        {
+            assert!(red_luma(matrix).abs_diff(expected) <= 1, "{matrix:?}: {}", red_luma(matrix));
+        }
+    }
+
+    #[test]
+    fn samples_become_square() {
+        assert_eq!(square_size(352, 288, (12, 11)), (384, 288));
+        assert_eq!(square_size(720, 576, (1, 1)), (720, 576));
+        assert_eq!(square_size(720, 480, (8, 9)), (720, 540));
+        assert_eq!(square_size(720, 480, (0, 1)), (720, 480));
+        let picture = Picture { pixel_aspect: (12, 11), ..plain(PixelLayout::Rgb, true, [9, 8, 7]) };
+        let rgb = rgb_from_picture(&picture, 14, 7).unwrap();
+        assert_eq!(rgb.dimensions(), (14, 7));
+        assert!(rgb.pixels().all(|p| p.0 == [9, 8, 7]));
+    }
+
+    #[test]
+    fn a_short_plane_is_named() {
+        let mut picture = plain(PixelLayout::I420, true, [0; 3]);
+        picture.planes[2].data.truncate(20);
+        let error = rgb_from_picture(&picture, W, H).unwrap_err().to_string();
+        assert_eq!(error, "plane 2 of a 13x7 I420 picture has 20 bytes, 43 are needed");
+    }
+}

@@ -134,3 +134,36 @@ pub fn rgb_from_rgb(rgb: &RgbImage, columns: &AreaTaps, rows: &AreaTaps) -> RgbI
     area_average(columns, rows, 3, &mut scratch, &mut out, add_row, |sum| (sum + 0.5) as u8);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taps_cover_their_interval() {
+        let taps = AreaTaps::new(10, 4, 2.5);
+        let rows: Vec<(usize, &[f32])> = (0..4).map(|i| taps.at(i)).collect();
+        assert_eq!(rows[0], (0, &[0.4, 0.4, 0.2][..]));
+        assert_eq!(rows[1], (2, &[0.2, 0.4, 0.4][..]));
+        assert_eq!(rows[3], (7, &[0.2, 0.4, 0.4][..]));
+        assert_eq!(AreaTaps::new(6, 3, 2.0).n_taps, 2);
+        assert_eq!(AreaTaps::new(6, 6, 1.0).weights, [1.0; 6]);
+    }
+
+    #[test]
+    fn growing_is_linear() {
+        // Output centres at 0.25, 0.75, 1.25, ... of samples centred at 0.5, 1.5.
+        let taps = AreaTaps::new(2, 4, 0.5);
+        let value = |i: usize| {
+            let (first, weights) = taps.at(i);
+            weights.iter().enumerate().map(|(t, w)| w * [0.0, 8.0][first + t]).sum::<f32>()
+        };
+        assert_eq!([value(0), value(1), value(2), value(3)], [0.0, 2.0, 6.0, 8.0]);
+    }
+
+    #[test]
+    fn beyond_the_edge_the_last_sample_is_repeated() {
+        let taps = AreaTaps::new(5, 3, 2.0);
+        assert_eq!(taps.at(2), (3, &[0.0, 1.0][..]));
+    }
+}

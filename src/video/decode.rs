@@ -58,7 +58,7 @@ struct Clock {
     n_frames: u64,
     first_ns: u64,
     last_ns: u64,
-    n_backward: u64,
+    n_late: u64,
 }
 
 impl Clock {
@@ -69,7 +69,7 @@ impl Clock {
             self.first_ns = running_ns.unwrap_or(0);
         }
         let pts_ns = running_ns.map_or(self.last_ns, |t| t.saturating_sub(self.first_ns));
-        self.n_backward += u64::from(pts_ns < self.last_ns);
+        self.n_late += u64::from(self.n_frames > 0 && pts_ns <= self.last_ns);
         self.last_ns = pts_ns.max(self.last_ns);
         self.n_frames += 1;
         (self.n_frames - 1, self.last_ns)
@@ -282,10 +282,10 @@ impl FrameSource for VideoDecoder {
         if self.n_damage > self.damage.len() as u64 {
             warnings.push(format!("{}: {} damaged places in all", self.input, self.n_damage));
         }
-        if self.clock.n_backward > 0 {
-            let n = self.clock.n_backward;
+        if self.clock.n_late > 0 {
+            let (input, n) = (&self.input, self.clock.n_late);
             warnings
-                .push(format!("{}: {n} frames with a time before that of the frame shown last", self.input));
+                .push(format!("{input}: {n} frames come no later than the frame before (damaged stream?)"));
         }
         warnings
     }
