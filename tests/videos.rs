@@ -194,7 +194,6 @@ fn hdr_is_not_washed_out(data: &Path) -> Result<(), Failed> {
         luma.sort_unstable();
         let at = |share: f64| luma[(share * (luma.len() - 1) as f64) as usize];
         let (dark, middle, bright) = (at(0.02), at(0.5), at(0.98));
-        println!("{file}: {dark} {middle} {bright}");
         let spread = bright - dark;
         ensure(spread > 150 && bright > 215 && (30..180).contains(&middle), || {
             format!("{file}: luma at 2, 50 and 98 %: {dark}, {middle}, {bright}")
@@ -307,7 +306,6 @@ fn errors_say_what_is_wrong() -> Result<(), Failed> {
             Ok(frames) => return Err(format!("{name} gave {} frames", frames.len()).into()),
             Err(error) => error.to_string(),
         };
-        println!("{error}");
         ensure(error.contains(says) && error.contains(name), || format!("{name}: {error}"))?;
     }
     Ok(())
