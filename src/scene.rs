@@ -8,6 +8,8 @@ use image::RgbImage;
 use nalgebra::Vector3;
 
 pub mod camera;
+pub mod demo;
+pub mod evaluation;
 pub mod path;
 mod render;
 mod room;

@@ -48,11 +48,11 @@ impl CameraPath {
     }
 }
 
-/// A slow arc past the table, 0.45 m a second, under a tremor of a few frequencies: about a centimetre and half a
+/// A slow arc past the table, 0.4 m a second, under a tremor of a few frequencies: about a centimetre and half a
 /// degree.
 fn hand_held(t: f64) -> Pose {
     let wave = |hertz: f64, phase: f64| libm::sin(2.0 * std::f64::consts::PI * (hertz * t + phase));
-    let walk = Vector3::new(-1.1 + 0.45 * t, -0.15, -0.1 + 0.5 * libm::sin(0.5 * t));
+    let walk = Vector3::new(-1.1 + 0.4 * t, -0.15, -0.1 + 0.5 * libm::sin(0.5 * t));
     let sway = Vector3::new(
         0.012 * wave(0.9, 0.1) + 0.004 * wave(2.3, 0.6),
         0.016 * wave(1.7, 0.3) + 0.005 * wave(3.1, 0.9),
