@@ -26,6 +26,7 @@ pub mod sift_extract;
 
 use self::descriptor_match::DescriptorMatch;
 use self::epipolar_verify::EpipolarVerify;
+use self::export::{Export, ExportOptions};
 use self::keyframe_gate::KeyframeGate;
 use self::pair_merge::PairMerge;
 use self::sift_extract::SiftExtract;
@@ -173,6 +174,17 @@ pub static STAGES: &[StageRow] = &[
         bypass: Some(|| any_stage(NoVerification)),
         check: |options| check(options, EpipolarVerify::new),
         build: |options, context| build(options, context, EpipolarVerify::new),
+    },
+    StageRow {
+        name: "export",
+        takes: takes::<Export>(),
+        gives: gives::<Export>(),
+        does: "images, database, tracks and records, into the temporary folder",
+        kernels: &[],
+        needs: None,
+        bypass: None,
+        check: |options| Ok(options.try_into::<ExportOptions>()?.check()?),
+        build: |options, context| build(options, context, Export::new),
     },
 ];
 
