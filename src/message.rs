@@ -297,6 +297,22 @@ pub struct Features {
     pub descriptors: Vec<Descriptor>,
 }
 
+impl Features {
+    /// The point each keypoint belongs to: the index of the first keypoint at its position.
+    pub fn points(&self) -> Vec<u32> {
+        let mut points = Vec::with_capacity(self.keypoints.len());
+        let mut point = 0;
+        for (i, keypoint) in self.keypoints.iter().enumerate() {
+            let Keypoint { x, y, .. } = self.keypoints[point as usize];
+            if (x, y) != (keypoint.x, keypoint.y) {
+                point = i as u32;
+            }
+            points.push(point);
+        }
+        points
+    }
+}
+
 /// A keyframe with its features.
 #[derive(Debug)]
 pub struct FeaturedKeyframe {

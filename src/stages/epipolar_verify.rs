@@ -141,16 +141,10 @@ impl Stage for EpipolarVerify {
 
 impl View {
     fn new(keyframe: &Keyframe, camera: &Camera, guided: bool) -> View {
-        let keypoints = &keyframe.features.keypoints;
         let ray = |x, y| camera.cam_from_img(keyframe.sizes.exported_from_analysis(x, y));
-        let mut points: Vec<u32> = Vec::with_capacity(keypoints.len());
-        for (i, keypoint) in keypoints.iter().enumerate() {
-            let same = i > 0 && (keypoints[i - 1].x, keypoints[i - 1].y) == (keypoint.x, keypoint.y);
-            points.push(if same { points[i - 1] } else { i as u32 });
-        }
         View {
-            rays: keypoints.par_iter().map(|k| ray(k.x, k.y)).collect(),
-            points,
+            rays: keyframe.features.keypoints.par_iter().map(|k| ray(k.x, k.y)).collect(),
+            points: keyframe.features.points(),
             features: guided.then(|| Arc::clone(&keyframe.features)),
         }
     }

@@ -1,8 +1,7 @@
 //! Stage `pair_merge`: one list of matches a pair from the tracks' and the descriptors' matches.
 
 use crate::message::{
-    DescriptorMatch, Keypoint, KltMatch, Match, MatchedFrame, MatchedKeyframe, MergedFrame, MergedPair,
-    Source,
+    DescriptorMatch, KltMatch, Match, MatchedFrame, MatchedKeyframe, MergedFrame, MergedPair, Source,
 };
 use crate::stages::{Stage, StageError};
 
@@ -27,7 +26,7 @@ impl PairMerge {
         if ordinal as usize != self.points.len() {
             return Err(MergeError::Order { keyframe: ordinal, expected: self.points.len() }.into());
         }
-        let second_points = points_of_keypoints(&matched.keyframe.features.keypoints);
+        let second_points = matched.keyframe.features.points();
         let (mut klt, mut descriptor) = (matched.klt.iter().peekable(), matched.descriptor.iter().peekable());
         let mut pairs = Vec::new();
         loop {
@@ -69,18 +68,6 @@ enum MergeError {
     Earlier { keyframe: u32, first: u32 },
 }
 
-/// The first keypoint at each keypoint's position. Keypoints of one position stand side by side.
-fn points_of_keypoints(keypoints: &[Keypoint]) -> Vec<u32> {
-    let mut point = 0;
-    let of_keypoint = |i: usize| {
-        if i > 0 && (keypoints[i].x, keypoints[i].y) != (keypoints[i - 1].x, keypoints[i - 1].y) {
-            point = i as u32;
-        }
-        point
-    };
-    (0..keypoints.len()).map(of_keypoint).collect()
-}
-
 /// Every descriptor match stands; a track's match joins the descriptor match of the same keypoints, else the nearest
 /// one of the same points, else stands by itself. Ascending by (first, second), each once.
 fn merge(points: [&[u32]; 2], klt: &[KltMatch], descriptor: &[DescriptorMatch]) -> Vec<Match> {
@@ -120,7 +107,7 @@ fn merge(points: [&[u32]; 2], klt: &[KltMatch], descriptor: &[DescriptorMatch]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{DescriptorPair, KltPair};
+    use crate::message::{DescriptorPair, Features, Keypoint, KltPair};
 
     fn klt(rows: &[(u32, u32, u32)]) -> Vec<KltMatch> {
         rows.iter().map(|&(first, second, track)| KltMatch { first, second, track }).collect()
@@ -184,9 +171,10 @@ mod tests {
     #[test]
     fn keypoints_of_one_position_are_one_point() {
         let at = |x, y| Keypoint { x, y, scale: 1.0, orientation: x * y, response: 1.0 };
-        let keypoints = [at(1.0, 2.0), at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0), at(2.0, 3.0)];
-        assert_eq!(points_of_keypoints(&keypoints), [0, 0, 2, 3, 3]);
-        assert!(points_of_keypoints(&[]).is_empty());
+        let keypoints = vec![at(1.0, 2.0), at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0), at(2.0, 3.0)];
+        let features = Features { keypoints, descriptors: Vec::new() };
+        assert_eq!(features.points(), [0, 0, 2, 3, 3]);
+        assert!(Features::default().points().is_empty());
     }
 
     #[test]
