@@ -1,8 +1,8 @@
 //! Arithmetic both backends share: the one order of window sums, the run-time choice of vector width, seeded
 //! random numbers.
 
-/// Runs `op` compiled for the widest vectors of this machine. `op` must be inlined to gain from it (mark the functions
-/// it calls `#[inline(always)]`). Results do not depend on the width: nothing here contracts or reorders.
+/// Runs `op` compiled for the widest vectors of this machine. `op` must be inlined to gain from it: write
+/// `vectorized(#[inline(always)] || ...)` and mark the functions it calls `#[inline(always)]` too. Results do not depend on the width: nothing here contracts or reorders.
 #[inline(always)]
 pub fn vectorized<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)

@@ -18,17 +18,20 @@ pub fn eigen_map(gradient_x: &[f32], gradient_y: &[f32], width: usize, half_wind
     let height = out.len() / width;
     let margin = half_window.max(1);
     out.par_chunks_mut(width * ROWS).enumerate().for_each(|(chunk, rows)| {
-        vectorized(|| {
-            for (i, row) in rows.chunks_exact_mut(width).enumerate() {
-                let y = chunk * ROWS + i;
-                row.fill(0.0);
-                if width > 2 * margin && y >= margin && y + margin < height {
-                    let block = (y - 1) * width..(y + 2) * width;
-                    let inner = &mut row[margin..width - margin];
-                    eigen_row(&gradient_x[block.clone()], &gradient_y[block], width, margin, inner);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+                    let y = chunk * ROWS + i;
+                    row.fill(0.0);
+                    if width > 2 * margin && y >= margin && y + margin < height {
+                        let block = (y - 1) * width..(y + 2) * width;
+                        let inner = &mut row[margin..width - margin];
+                        eigen_row(&gradient_x[block.clone()], &gradient_y[block], width, margin, inner);
+                    }
                 }
-            }
-        })
+            },
+        )
     });
 }
 

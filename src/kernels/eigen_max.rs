@@ -7,14 +7,17 @@ use crate::numerics::vectorized;
 
 /// The largest of `values`, at least 0.
 pub fn eigen_max(values: &[f32]) -> f32 {
-    vectorized(|| {
-        let mut lanes = [0.0f32; 16];
-        let (chunks, rest) = values.as_chunks::<16>();
-        for chunk in chunks {
-            for lane in 0..16 {
-                lanes[lane] = if chunk[lane] > lanes[lane] { chunk[lane] } else { lanes[lane] };
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0f32; 16];
+            let (chunks, rest) = values.as_chunks::<16>();
+            for chunk in chunks {
+                for lane in 0..16 {
+                    lanes[lane] = if chunk[lane] > lanes[lane] { chunk[lane] } else { lanes[lane] };
+                }
             }
-        }
-        lanes.iter().chain(rest).fold(0.0, |max, &value| if value > max { value } else { max })
-    })
+            lanes.iter().chain(rest).fold(0.0, |max, &value| if value > max { value } else { max })
+        },
+    )
 }

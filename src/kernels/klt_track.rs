@@ -7,7 +7,7 @@
 
 use rayon::prelude::*;
 
-use self::window::{PATCH, Place, read};
+use self::window::{Patch, Place, read};
 use super::eigen_map::min_eigenvalue;
 use super::{Pyramid, PyramidLevel};
 use crate::message::EndReason;
@@ -96,11 +96,26 @@ pub fn klt_track(
     let frames = [template, target];
     starts.par_chunks(TRACKS).zip(out.par_chunks_mut(TRACKS)).for_each(|(starts, out)| {
         match params.window_px {
-            15 => vectorized(|| track_chunk::<16, 15>(frames, params, 15, starts, out)),
-            21 => vectorized(|| track_chunk::<24, 28>(frames, params, 21, starts, out)),
-            n @ ..15 => vectorized(|| track_chunk::<16, 15>(frames, params, n, starts, out)),
-            n @ 16..=31 => vectorized(|| track_chunk::<32, 61>(frames, params, n, starts, out)),
-            n => vectorized(|| track_chunk::<64, 249>(frames, params, n, starts, out)),
+            15 => vectorized(
+                #[inline(always)]
+                || track_chunk::<16, 15>(frames, params, 15, starts, out),
+            ),
+            21 => vectorized(
+                #[inline(always)]
+                || track_chunk::<24, 28>(frames, params, 21, starts, out),
+            ),
+            n @ ..15 => vectorized(
+                #[inline(always)]
+                || track_chunk::<16, 15>(frames, params, n, starts, out),
+            ),
+            n @ 16..=31 => vectorized(
+                #[inline(always)]
+                || track_chunk::<32, 61>(frames, params, n, starts, out),
+            ),
+            n => vectorized(
+                #[inline(always)]
+                || track_chunk::<64, 249>(frames, params, n, starts, out),
+            ),
         }
     });
 }
@@ -120,7 +135,7 @@ fn track_chunk<const ROW: usize, const CHUNKS: usize>(
         gradient_x: [[0.0; 16]; CHUNKS],
         gradient_y: [[0.0; 16]; CHUNKS],
         target: [[0.0; 16]; CHUNKS],
-        patch: [0.0; PATCH],
+        patch: [[[0.0; ROW]; 3]; ROW],
     };
     for (start, out) in starts.iter().zip(out) {
         *out = if start.is_alive() { track(&mut windows, frames, params, *start) } else { *start };
@@ -140,18 +155,37 @@ fn track<const ROW: usize, const CHUNKS: usize>(
         return TrackRecord::new(at[0], at[1], 0.0, Some(EndReason::OutOfFrame), 0);
     }
     let coarsest = template.levels.len() - 1;
-    let mut position = at.map(|v| v / (1u64 << coarsest) as f32);
+    let mut position = at_level(at, coarsest);
     for level in (1..=coarsest).rev() {
-        let sums = windows.read_template(&template.levels[level], at.map(|v| v / (1u64 << level) as f32));
+        let sums = windows.read_template(&template.levels[level], at_level(at, level));
         if let Some(step) = Step::new(&sums, params, windows.count()) {
             position = windows.descend(&target.levels[level].gray, &sums, &step, params, position).position;
         }
-        position = position.map(|v| 2.0 * v);
+        position = [2.0 * position[0], 2.0 * position[1]];
     }
     let sums = windows.read_template(&template.levels[0], at);
-    let descent = Step::new(&sums, params, windows.count())
-        .map(|step| windows.descend(&target.levels[0].gray, &sums, &step, params, position));
+    let descent = match Step::new(&sums, params, windows.count()) {
+        Some(step) => Some(windows.descend(&target.levels[0].gray, &sums, &step, params, position)),
+        None => None,
+    };
     windows.judge(&target.levels[0].gray, &sums, descent, position)
+}
+
+/// Level L samples level 0 at 2^L i.
+#[inline(always)]
+fn at_level([x, y]: [f32; 2], level: usize) -> [f32; 2] {
+    let scale = 1.0 / (1u64 << level) as f32;
+    [x * scale, y * scale]
+}
+
+/// Folds several sums. (A closure handed to `map` would not be compiled for this machine's vectors.)
+#[inline(always)]
+fn fold_all<const N: usize>(partial: &[[f32; 16]; N]) -> [f32; N] {
+    let mut sums = [0.0; N];
+    for i in 0..N {
+        sums[i] = fold16(partial[i]);
+    }
+    sums
 }
 
 /// Sums over the template window: T its gray less `mean`, g its gradient.
@@ -239,7 +273,7 @@ struct Windows<const ROW: usize, const CHUNKS: usize> {
     gradient_y: [[f32; 16]; CHUNKS],
     target: [[f32; 16]; CHUNKS],
     /// The pixels under a window that reaches over the border.
-    patch: [f32; PATCH],
+    patch: Patch<ROW>,
 }
 
 impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
@@ -263,10 +297,10 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
     /// Reads the template about (x, y) and sums over it.
     #[inline(always)]
     fn read_template(&mut self, level: &PyramidLevel, at: [f32; 2]) -> TemplateSums {
-        let place = Place::new(level.gray.width, level.gray.height, at, self.n, ROW);
-        read::<ROW, CHUNKS>(&level.gray.data, &place, self.n, 0.0, &mut self.patch, &mut self.gray);
-        read::<ROW, CHUNKS>(&level.gradient_x, &place, self.n, 0.0, &mut self.patch, &mut self.gradient_x);
-        read::<ROW, CHUNKS>(&level.gradient_y, &place, self.n, 0.0, &mut self.patch, &mut self.gradient_y);
+        let place = Place::new(level.gray.width, level.gray.height, at, self.n);
+        read::<ROW, CHUNKS>(&level.gray.data, &place, 0.0, &mut self.patch, &mut self.gray);
+        read::<ROW, CHUNKS>(&level.gradient_x, &place, 0.0, &mut self.patch, &mut self.gradient_x);
+        read::<ROW, CHUNKS>(&level.gradient_y, &place, 0.0, &mut self.patch, &mut self.gradient_y);
         let used = self.used();
         let mut sum = [0.0f32; 16];
         for gray in &self.gray[..used] {
@@ -302,7 +336,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
                 sums[7][lane] += gy * gy;
             }
         }
-        sums.map(fold16)
+        fold_all(&sums)
     }
 
     /// Steps from `position` until one is short, in pixels of `image`'s level.
@@ -328,8 +362,8 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
 
     #[inline(always)]
     fn read_target(&mut self, image: &GrayImage, mean: f32, at: [f32; 2]) {
-        let place = Place::new(image.width, image.height, at, self.n, ROW);
-        read::<ROW, CHUNKS>(&image.data, &place, self.n, mean, &mut self.patch, &mut self.target);
+        let place = Place::new(image.width, image.height, at, self.n);
+        read::<ROW, CHUNKS>(&image.data, &place, mean, &mut self.patch, &mut self.target);
     }
 
     #[inline(always)]
@@ -346,7 +380,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
                 sums[3][lane] += j * gy[lane];
             }
         }
-        let [gray, energy, x, y] = sums.map(fold16);
+        let [gray, energy, x, y] = fold_all(&sums);
         TargetSums { gray, energy, moment: [x, y] }
     }
 
@@ -383,7 +417,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
                 partial[2][lane] += t[lane] * j;
             }
         }
-        let [sum, energy, product] = partial.map(fold16);
+        let [sum, energy, product] = fold_all(&partial);
         let energy = sums.energy * (energy - sum / self.count() * sum);
         if energy > 0.0 { product / energy.sqrt() } else { 0.0 }
     }

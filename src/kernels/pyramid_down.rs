@@ -19,26 +19,32 @@ pub fn pyramid_down(source: &[f32], width: usize, blurred_x: &mut [f32], out: &m
     let half = width.div_ceil(2);
     blurred_x.par_chunks_mut(half * ROWS).zip(source.par_chunks(width * ROWS)).for_each(
         |(blurred, source)| {
-            vectorized(|| {
-                for (blurred, source) in blurred.chunks_exact_mut(half).zip(source.chunks_exact(width)) {
-                    blur_x(source, blurred);
-                }
-            })
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (blurred, source) in blurred.chunks_exact_mut(half).zip(source.chunks_exact(width)) {
+                        blur_x(source, blurred);
+                    }
+                },
+            )
         },
     );
     let blurred_x = &*blurred_x;
     let last = (source.len() / width - 1) as isize;
     out.par_chunks_mut(half * ROWS).enumerate().for_each(|(chunk, rows)| {
-        vectorized(|| {
-            for (i, out) in rows.chunks_exact_mut(half).enumerate() {
-                let centre = 2 * (chunk * ROWS + i) as isize;
-                let row = |offset: isize| {
-                    let start = (centre + offset).clamp(0, last) as usize * half;
-                    &blurred_x[start..start + half]
-                };
-                blur_y([row(-2), row(-1), row(0), row(1), row(2)], out);
-            }
-        })
+        vectorized(
+            #[inline(always)]
+            || {
+                for (i, out) in rows.chunks_exact_mut(half).enumerate() {
+                    let centre = 2 * (chunk * ROWS + i) as isize;
+                    let row = |offset: isize| {
+                        let start = (centre + offset).clamp(0, last) as usize * half;
+                        &blurred_x[start..start + half]
+                    };
+                    blur_y([row(-2), row(-1), row(0), row(1), row(2)], out);
+                }
+            },
+        )
     });
 }
 

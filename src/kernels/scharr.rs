@@ -24,13 +24,16 @@ pub fn scharr(gray: &[f32], width: usize, gradient_x: &mut [f32], gradient_y: &m
         .zip(gradient_y.par_chunks_mut(width * ROWS))
         .enumerate()
         .for_each(|(chunk, (rows_x, rows_y))| {
-            vectorized(|| {
-                let rows = rows_x.chunks_exact_mut(width).zip(rows_y.chunks_exact_mut(width));
-                for (i, (out_x, out_y)) in rows.enumerate() {
-                    let y = chunk * ROWS + i;
-                    scharr_row([row(y.saturating_sub(1)), row(y), row((y + 1).min(last))], out_x, out_y);
-                }
-            })
+            vectorized(
+                #[inline(always)]
+                || {
+                    let rows = rows_x.chunks_exact_mut(width).zip(rows_y.chunks_exact_mut(width));
+                    for (i, (out_x, out_y)) in rows.enumerate() {
+                        let y = chunk * ROWS + i;
+                        scharr_row([row(y.saturating_sub(1)), row(y), row((y + 1).min(last))], out_x, out_y);
+                    }
+                },
+            )
         });
 }
 

@@ -1,74 +1,80 @@
 //! Bilinear windows about non-integer points, rows one behind the other without gaps.
 
-/// A window's top left sample: the pixel before it and the fraction to the next.
+/// The pixels under a window that reaches over the left or right border: `ROW` rows of three times `ROW`.
+pub type Patch<const ROW: usize> = [[[f32; ROW]; 3]; ROW];
+
+/// A window of n x n samples: the pixel at or before its top left sample, and the fraction to the next.
+#[derive(Clone, Copy)]
 pub struct Place {
     width: usize,
     height: usize,
+    n: usize,
     x: isize,
     y: isize,
     fraction: [f32; 2],
-    /// Every pixel that reading touches, whole vectors included, is in the image.
-    is_inside: bool,
 }
 
 impl Place {
-    /// The window of `n` x `n` samples centred at `at` in a picture of `width` x `height`, read in rows of `row`.
+    /// The window of `n` x `n` samples centred at `at` in a picture of `width` x `height`, none of them 0.
     #[inline(always)]
-    pub fn new(width: usize, height: usize, at: [f32; 2], n: usize, row: usize) -> Place {
-        // Far outside every sample is a border pixel: where exactly does not matter.
-        let [left, top] = at.map(|v| (v - (n / 2) as f32).clamp(-FAR, FAR));
-        let (x, y) = (left.floor() as isize, top.floor() as isize);
-        let fraction = [left - left.floor(), top - top.floor()];
-        let is_inside = x >= 0
-            && y >= 0
-            && x as usize + n < width
-            && y as usize + n < height
-            && (y as usize + n) * width + x as usize + row < width * height;
-        Place { width, height, x, y, fraction, is_inside }
+    pub fn new(width: usize, height: usize, at: [f32; 2], n: usize) -> Place {
+        // A window wholly outside sees border pixels only, wherever it is.
+        let beyond = n as f32 + 1.0;
+        let half = (n / 2) as f32;
+        let left = (at[0] - half).clamp(-beyond, width as f32);
+        let top = (at[1] - half).clamp(-beyond, height as f32);
+        let (x, y) = (left.floor(), top.floor());
+        Place { width, height, n, x: x as isize, y: y as isize, fraction: [left - x, top - y] }
+    }
+
+    /// Row `row` of the pixels under the window; rows outside are those of the border.
+    #[inline(always)]
+    fn image_row(&self, row: usize) -> usize {
+        (self.y + row as isize).clamp(0, self.height as isize - 1) as usize * self.width
+    }
+
+    /// Whether rows of `ROW` + 1 pixels can be read in place.
+    #[inline(always)]
+    fn is_inside<const ROW: usize>(&self) -> bool {
+        self.x >= 0
+            && self.x as usize + self.n < self.width
+            && self.image_row(self.n) + self.x as usize + ROW < self.width * self.height
     }
 }
 
-const FAR: f32 = 1e6;
-
-/// Pixels of the largest patch.
-pub const PATCH: usize = 64 * 65;
-
-/// Reads the window at `place` into `out`, row by row. What is left of the last sixteen is `rest`. Pixels outside are
-/// those of the border. `ROW` is at least `n`.
+/// Reads the window at `place` into `out`, row by row; what is left of the last sixteen is `rest`. Pixels outside are
+/// those of the border. `ROW` is larger than the window's side.
 #[inline(always)]
 pub fn read<const ROW: usize, const CHUNKS: usize>(
     image: &[f32],
     place: &Place,
-    n: usize,
     rest: f32,
-    patch: &mut [f32],
+    patch: &mut Patch<ROW>,
     out: &mut [[f32; 16]; CHUNKS],
 ) {
-    let out = out.as_flattened_mut();
-    if place.is_inside {
-        let start = place.y as usize * place.width + place.x as usize;
-        interpolate::<ROW>(&image[start..], place.width, n, place.fraction, out);
+    let (out, n) = (out.as_flattened_mut(), place.n);
+    if place.is_inside::<ROW>() {
+        interpolate::<ROW>(image, place, |row| place.image_row(row) + place.x as usize, out);
     } else {
-        copy_clamped::<ROW>(image, place, n, patch);
-        interpolate::<ROW>(patch, ROW + 1, n, place.fraction, out);
+        copy_clamped::<ROW>(image, place, patch);
+        interpolate::<ROW>(patch.as_flattened().as_flattened(), place, |row| (3 * row + 1) * ROW, out);
     }
-    let end = (n * n).next_multiple_of(16);
-    out[n * n..end].fill(rest);
+    out[n * n..(n * n).next_multiple_of(16)].fill(rest);
 }
 
-/// `n` rows of `ROW` samples, of which the next row covers all but `n`.
+/// Rows of `ROW` samples, of which the next row covers all but n. `row_start` says where a row of pixels begins.
 #[inline(always)]
 fn interpolate<const ROW: usize>(
-    image: &[f32],
-    stride: usize,
-    n: usize,
-    [ax, ay]: [f32; 2],
+    pixels: &[f32],
+    place: &Place,
+    row_start: impl Fn(usize) -> usize,
     out: &mut [f32],
 ) {
-    let mut above = interpolate_row::<ROW>(image, ax);
-    for row in 0..n {
-        let below = interpolate_row::<ROW>(&image[(row + 1) * stride..], ax);
-        let out = &mut out[row * n..row * n + ROW];
+    let [ax, ay] = place.fraction;
+    let mut above = interpolate_row::<ROW>(&pixels[row_start(0)..], ax);
+    for row in 0..place.n {
+        let below = interpolate_row::<ROW>(&pixels[row_start(row + 1)..], ax);
+        let out = &mut out[row * place.n..row * place.n + ROW];
         for x in 0..ROW {
             out[x] = above[x] + ay * (below[x] - above[x]);
         }
@@ -77,8 +83,8 @@ fn interpolate<const ROW: usize>(
 }
 
 #[inline(always)]
-fn interpolate_row<const ROW: usize>(image: &[f32], ax: f32) -> [f32; ROW] {
-    let (left, right) = (&image[..ROW], &image[1..ROW + 1]);
+fn interpolate_row<const ROW: usize>(pixels: &[f32], ax: f32) -> [f32; ROW] {
+    let (left, right) = (&pixels[..ROW], &pixels[1..ROW + 1]);
     let mut row = [0.0; ROW];
     for x in 0..ROW {
         row[x] = left[x] + ax * (right[x] - left[x]);
@@ -86,15 +92,28 @@ fn interpolate_row<const ROW: usize>(image: &[f32], ax: f32) -> [f32; ROW] {
     row
 }
 
-/// Copies the (n + 1) x (n + 1) pixels under a window that reaches over the border, rows of `ROW` + 1.
+/// Copies the (n + 1) x (n + 1) pixels under the window to the middle third of the patch's rows.
 #[inline(always)]
-fn copy_clamped<const ROW: usize>(image: &[f32], place: &Place, n: usize, patch: &mut [f32]) {
-    let (last_x, last_y) = (place.width as isize - 1, place.height as isize - 1);
-    for (row, patch) in patch.chunks_exact_mut(ROW + 1).take(n + 1).enumerate() {
-        let y = (place.y + row as isize).clamp(0, last_y) as usize;
-        let pixels = &image[y * place.width..(y + 1) * place.width];
-        for (column, patch) in patch.iter_mut().take(n + 1).enumerate() {
-            *patch = pixels[(place.x + column as isize).clamp(0, last_x) as usize];
+fn copy_clamped<const ROW: usize>(image: &[f32], place: &Place, patch: &mut Patch<ROW>) {
+    let Place { width, n, x, .. } = *place;
+    for (row, patch) in patch.iter_mut().take(n + 1).enumerate() {
+        let pixels = &image[place.image_row(row)..][..width];
+        let patch = patch.as_flattened_mut();
+        if width < ROW {
+            for column in 0..=n {
+                let nearest = (x + column as isize).clamp(0, width as isize - 1);
+                patch[ROW + column] = pixels[nearest as usize];
+            }
+            continue;
+        }
+        // One vector of pixels where it belongs, the border's value before or behind it.
+        let first = x.clamp(0, (width - ROW) as isize);
+        let at = |column: isize| (ROW as isize + column - x) as usize;
+        patch[ROW..2 * ROW].fill(pixels[0]);
+        patch[at(first)..at(first) + ROW].copy_from_slice(&pixels[first as usize..first as usize + ROW]);
+        let right = at(width as isize);
+        if right < 2 * ROW {
+            patch[right..right + ROW].fill(pixels[width - 1]);
         }
     }
 }
