@@ -343,9 +343,27 @@ mod tests {
             matches.iter().map(|m| (m.first, m.second, m.distance2)).collect::<Vec<_>>(),
             [(0, 1, 0), (1, 0, 0)]
         );
-        let far = match_descriptors(&[[0; 128]], &second[..1], 0.8, &mut MatchScratch::default());
-        assert_eq!(far[0].distance2, 128 * 255 * 255);
         assert_eq!(squared_distance(&second[0], &second[1]), 128 * 255 * 255);
+    }
+
+    #[test]
+    fn what_fills_up_a_panel_is_no_rival() {
+        let mut scratch = MatchScratch::default();
+        match_descriptors(&[[255; 128]; 40], &[[255; 128]; 40], 0.1, &mut scratch);
+        let far = DescriptorMatch { first: 0, second: 0, distance2: 128 * 255 * 255 };
+        assert_eq!(match_descriptors(&[[255; 128]], &[[0; 128]], 0.1, &mut scratch), [far]);
+    }
+
+    #[test]
+    fn ties_go_to_the_lower_index() {
+        let mut scratch = MatchScratch::default();
+        let descriptors: Vec<Descriptor> = (0..100).map(|i| [i as u8 % 23; 128]).collect();
+        match_descriptors(&descriptors, &descriptors, 1.0, &mut scratch);
+        for i in 0..100 {
+            let (row, column) = (scratch.of_rows[i], scratch.of_columns[i / LANES].lane(i % LANES));
+            assert_eq!((row.index, row.distance2), (i as u32 % 23, 0));
+            assert_eq!((column.index, column.distance2), (i as u32 % 23, 0));
+        }
     }
 
     #[test]
