@@ -18,6 +18,7 @@ pub mod message;
 pub mod stages;
 
 pub mod error;
+pub mod launcher;
 pub mod pipeline;
 pub mod record;
 

@@ -1,1 +1,108 @@
-fn main() {}
+//! The launcher: parse, load, build, run, report. Exit 0: done; 1: a stage failed; 2: the request is at fault.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use trackweave::launcher::progress::Progress;
+use trackweave::launcher::{self, LaunchError, PipelineRequest, RunRequest};
+use trackweave::pipeline::{draw, report};
+use trackweave::record::RunRecord;
+
+mod cli;
+
+use cli::{Cli, Command, RunArgs, WorkArgs};
+
+fn main() -> ExitCode {
+    let ended = match Cli::parse().command {
+        Command::Run(args) => run(args),
+        Command::Check(pipeline) => {
+            plan(pipeline.into(), |plan| format!("{} stages, no errors\n", plan.n_listed()))
+        }
+        Command::Graph { pipeline, dot: false } => plan(pipeline.into(), draw::text),
+        Command::Graph { pipeline, dot: true } => plan(pipeline.into(), draw::dot),
+        Command::Stages => {
+            print!("{}", draw::stages());
+            Ok(())
+        }
+        Command::Demo { out, overwrite } => demo(&out, overwrite),
+        Command::Profile { work, json } => profile(work, json),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(End::Request(errors)) => {
+            errors.iter().for_each(|error| eprintln!("error: {error}"));
+            ExitCode::from(2)
+        }
+        Err(End::Failed(error)) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why the program ends early.
+enum End {
+    /// One line an error; exit 2.
+    Request(Vec<String>),
+    /// Exit 1.
+    Failed(String),
+}
+
+impl From<LaunchError> for End {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Request(errors) => End::Request(errors.iter().map(ToString::to_string).collect()),
+            error => End::Failed(error.to_string()),
+        }
+    }
+}
+
+fn plan(
+    request: PipelineRequest,
+    say: impl Fn(&trackweave::pipeline::plan::Plan) -> String,
+) -> Result<(), End> {
+    print!("{}", say(&request.plan()?));
+    Ok(())
+}
+
+fn run(args: RunArgs) -> Result<(), End> {
+    let request = args.work.into_request().map_err(|error| End::Request(vec![error]))?;
+    let request = RunRequest { out: args.out, overwrite: args.overwrite, ..request };
+    let record = run_shown(&request)?;
+    if args.json {
+        println!("{}", launcher::summary(&record, &request.out));
+    }
+    Ok(())
+}
+
+fn run_shown(request: &RunRequest) -> Result<RunRecord, End> {
+    eprintln!(
+        "trackweave {}: {} on {}, backend cpu",
+        env!("CARGO_PKG_VERSION"),
+        request.pipeline.name,
+        request.input
+    );
+    let progress = Arc::new(Progress::shown());
+    let record = launcher::run(request, progress.clone())?;
+    record.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    eprintln!("{} in {}", launcher::in_words(&record, progress.elapsed()), request.out.display());
+    Ok(record)
+}
+
+fn profile(work: WorkArgs, json: bool) -> Result<(), End> {
+    let request = work.into_request().map_err(|error| End::Request(vec![error]))?;
+    let (record, elapsed) = launcher::profile(&request, Arc::new(Progress::shown()))?;
+    match json {
+        true => {
+            println!("{}", serde_json::json!({ "seconds": elapsed.as_secs_f64(), "stages": record.stages }))
+        }
+        false => println!("{}\n{}", report::table(&record.stages), launcher::in_words(&record, elapsed)),
+    }
+    Ok(())
+}
+
+fn demo(_out: &Path, _overwrite: bool) -> Result<(), End> {
+    Err(End::Failed("x".into()))
+}

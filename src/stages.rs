@@ -27,7 +27,11 @@ pub mod sift_extract;
 use self::descriptor_match::DescriptorMatch;
 use self::epipolar_verify::EpipolarVerify;
 use self::export::{Export, ExportOptions};
+use self::frame_decode::{FrameDecode, FrameDecodeOptions};
+use self::gray_upload::GrayUpload;
 use self::keyframe_gate::KeyframeGate;
+use self::keyframe_join::KeyframeJoin;
+use self::klt_push::KltPush;
 use self::pair_merge::PairMerge;
 use self::sift_extract::SiftExtract;
 
@@ -121,6 +125,39 @@ pub struct BuiltStage {
 /// The stages in walking order. Two edges go back: `TrackTable` and `Verdict`.
 pub static STAGES: &[StageRow] = &[
     StageRow {
+        name: "frame_decode",
+        takes: Edges { main: None, feedback: None },
+        gives: <FrameDecode as SourceStage>::Gives::EDGES,
+        does: "decodes, turns upright, samples by presentation time",
+        kernels: &[],
+        needs: None,
+        bypass: None,
+        check: check_frame_decode,
+        build: build_frame_decode,
+    },
+    StageRow {
+        name: "gray_upload",
+        takes: takes::<GrayUpload>(),
+        gives: gives::<GrayUpload>(),
+        does: "gray at analysis size",
+        kernels: &["gray_luma", "gray_rgb"],
+        needs: None,
+        bypass: None,
+        check: |options| check(options, GrayUpload::new),
+        build: |options, context| build(options, context, GrayUpload::new),
+    },
+    StageRow {
+        name: "klt_push",
+        takes: takes::<KltPush>(),
+        gives: gives::<KltPush>(),
+        does: "follows every live track into the frame: forward, backward, check",
+        kernels: &["pyramid_down", "scharr", "klt_track", "klt_check"],
+        needs: Some("keyframe_join"),
+        bypass: Some(|| any_stage(NoTracking)),
+        check: |options| check(options, KltPush::new),
+        build: |options, context| build(options, context, KltPush::new),
+    },
+    StageRow {
         name: "keyframe_gate",
         takes: takes::<KeyframeGate>(),
         gives: gives::<KeyframeGate>(),
@@ -141,6 +178,17 @@ pub static STAGES: &[StageRow] = &[
         bypass: Some(|| any_stage(NoFeatures)),
         check: |options| check(options, SiftExtract::new),
         build: |options, context| build(options, context, SiftExtract::new),
+    },
+    StageRow {
+        name: "keyframe_join",
+        takes: takes::<KeyframeJoin>(),
+        gives: gives::<KeyframeJoin>(),
+        does: "applies the verdict, joins tracks to keypoints, seeds new tracks",
+        kernels: &["eigen_map", "eigen_max", "klt_occupancy", "klt_select", "klt_suppress", "klt_compact"],
+        needs: Some("klt_push"),
+        bypass: Some(|| any_stage(NoJoining)),
+        check: |options| check(options, KeyframeJoin::new),
+        build: |options, context| build(options, context, KeyframeJoin::new),
     },
     StageRow {
         name: "descriptor_match",
@@ -195,6 +243,19 @@ struct NoOptions {}
 
 fn pair_merge_without_options(_: NoOptions, _: &RunContext) -> Result<PairMerge, StageError> {
     Ok(PairMerge::new())
+}
+
+/// The input is looked at only when a run is built.
+fn check_frame_decode(options: Table) -> Result<(), StageError> {
+    let any_stream = RunContext { input: "file:///".into(), ..RunContext::default() };
+    FrameDecode::new(options.try_into()?, &any_stream)?;
+    Ok(())
+}
+
+fn build_frame_decode(options: Table, context: &RunContext) -> Result<BuiltStage, StageError> {
+    let options: FrameDecodeOptions = options.try_into()?;
+    let effective = serde_json::to_value(&options)?;
+    Ok(BuiltStage { stage: any_source(FrameDecode::new(options, context)?), options: effective })
 }
 
 const fn takes<S: Stage>() -> Edges {

@@ -91,6 +91,14 @@ pub enum ConfigError {
         /// What is wrong.
         why: String,
     },
+    /// A flag for an option of a stage that is left out.
+    #[error("{flag}: {why}; leave the flag away or choose another pipeline")]
+    Flag {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 fn built_in_names() -> String {

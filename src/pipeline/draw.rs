@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use super::plan::{Plan, PlannedStage};
+use super::token::Edges;
+use crate::stages::STAGES;
 
 /// A line a stage and a line an edge, the edges that go back at the end.
 pub fn text(plan: &Plan) -> String {
@@ -21,7 +23,25 @@ pub fn text(plan: &Plan) -> String {
     out
 }
 
-/// The same for `dot`.
+/// The stages of the program: name, what it does, what it takes and gives, its kernels.
+pub fn stages() -> String {
+    let edges = |edges: Edges| {
+        let names: Vec<&str> = edges.main.into_iter().chain(edges.feedback).collect();
+        if names.is_empty() { "nothing".into() } else { names.join(" and ") }
+    };
+    let mut out = String::new();
+    for row in STAGES {
+        let optional = if row.bypass.is_some() { " (may be left out)" } else { "" };
+        let kernels = if row.kernels.is_empty() { "none".into() } else { row.kernels.join(" ") };
+        writeln!(out, "{:<18}{}{optional}", row.name, row.does).expect("writing to a string");
+        writeln!(out, "{:<18}takes {}, gives {}", "", edges(row.takes), edges(row.gives))
+            .expect("writing to a string");
+        writeln!(out, "{:<18}kernels: {kernels}", "").expect("writing to a string");
+    }
+    out
+}
+
+/// A plan for graphviz.
 pub fn dot(plan: &Plan) -> String {
     let mut out = String::from("digraph trackweave {\n  rankdir=LR; node [shape=box];\n");
     for PlannedStage { row, config } in &plan.stages {

@@ -174,6 +174,11 @@ impl Plan {
         }
     }
 
+    /// How many stages the pipeline lists.
+    pub fn n_listed(&self) -> usize {
+        self.stages.iter().filter(|stage| stage.config.is_some()).count()
+    }
+
     /// Builds every stage for a run.
     pub fn build(&self, context: &RunContext) -> Result<BuiltGraph, Vec<GraphError>> {
         let mut errors = Vec::new();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{RunContext, SourceStage, StageError};
 use crate::message::{Frame, FrameInfo, VideoInfo};
@@ -14,7 +14,7 @@ use crate::video::sampling::{Fps, SampleRate, Sampler};
 use crate::video::{DecodedFrame, FrameSource, VideoError};
 
 /// Options of `frame_decode`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FrameDecodeOptions {
     /// Frames taken a second, above 0 (4, 2.5, "30000/1001"), or "all"; more makes tracking safer and slower.

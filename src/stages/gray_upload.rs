@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{RunContext, Stage, StageError};
@@ -13,7 +13,7 @@ use crate::picture::area::AreaTaps;
 use crate::picture::{GrayImage, Picture, PixelLayout};
 
 /// Options of `gray_upload`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrayUploadOptions {
     /// Longer side of the analysed picture in pixels, 32 or more, never enlarged; more finds finer detail, slower.

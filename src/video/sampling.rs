@@ -1,6 +1,6 @@
 //! Which displayed frames are sampled: exact integer arithmetic on presentation times.
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 const NS_PER_S: u128 = 1_000_000_000;
 /// Beyond this a number cannot be a rate of frames; it keeps products far from overflow.
@@ -109,6 +109,25 @@ impl<'de> Deserialize<'de> for SampleRate {
                 "{text} is no rate: give a positive number, a fraction like 30000/1001 or \"all\""
             ))
         })
+    }
+}
+
+/// As it is read: a whole number, or a fraction as a string.
+impl Serialize for Fps {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.denominator {
+            1 => serializer.serialize_u64(self.numerator),
+            denominator => serializer.collect_str(&format_args!("{}/{denominator}", self.numerator)),
+        }
+    }
+}
+
+impl Serialize for SampleRate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SampleRate::All => serializer.serialize_str("all"),
+            SampleRate::Fps(fps) => fps.serialize(serializer),
+        }
     }
 }
 
