@@ -17,6 +17,7 @@ use crate::pipeline::run::{Failure, Outcome};
 use crate::record::RunRecord;
 use crate::stages::RunContext;
 
+pub mod demo;
 pub mod output;
 pub mod progress;
 
@@ -85,6 +86,9 @@ pub enum LaunchError {
     /// A stage failed in a run that keeps nothing.
     #[error(transparent)]
     Profile(Failure),
+    /// The demo could not be rendered or measured.
+    #[error("demo: {0}")]
+    Demo(String),
     /// The result could not be written or moved to its place.
     #[error(transparent)]
     Output(#[from] OutputError),

@@ -103,6 +103,9 @@ fn profile(work: WorkArgs, json: bool) -> Result<(), End> {
     Ok(())
 }
 
-fn demo(_out: &Path, _overwrite: bool) -> Result<(), End> {
-    Err(End::Failed("x".into()))
+fn demo(out: &Path, overwrite: bool) -> Result<(), End> {
+    let request = launcher::demo::prepare(out, overwrite, &Progress::shown())?;
+    run_shown(&request)?;
+    print!("{}", launcher::demo::evaluation(&request.out)?);
+    Ok(())
 }

@@ -127,7 +127,7 @@ pub static STAGES: &[StageRow] = &[
     StageRow {
         name: "frame_decode",
         takes: Edges { main: None, feedback: None },
-        gives: <FrameDecode as SourceStage>::Gives::EDGES,
+        gives: <<FrameDecode as SourceStage>::Gives as Gives>::EDGES,
         does: "decodes, turns upright, samples by presentation time",
         kernels: &[],
         needs: None,

@@ -78,6 +78,17 @@ impl Progress {
         self.bar.set_position(frame.log.info.pts_ns / 1_000_000);
     }
 
+    /// `done` of `all` steps of other work.
+    pub fn step(&self, what: &str, done: usize, all: usize) {
+        let mut state = self.state.lock();
+        if let Some(due) = state.next_line.filter(|due| Instant::now() >= *due) {
+            eprintln!("{what}: {done} of {all}");
+            state.next_line = Some(due + LINE_EVERY);
+        }
+        self.bar.set_message(format!("{what}: {done} of {all}"));
+        self.bar.tick();
+    }
+
     /// Takes the bar away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
