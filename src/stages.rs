@@ -254,7 +254,7 @@ fn check_frame_decode(options: Table) -> Result<(), StageError> {
 
 fn build_frame_decode(options: Table, context: &RunContext) -> Result<BuiltStage, StageError> {
     let options: FrameDecodeOptions = options.try_into()?;
-    let effective = serde_json::to_value(&options)?;
+    let effective = effective(&options)?;
     Ok(BuiltStage { stage: any_source(FrameDecode::new(options, context)?), options: effective })
 }
 
@@ -274,12 +274,17 @@ fn check<O: DeserializeOwned, S, E: Into<StageError>>(
     new(options.try_into()?, &RunContext::default()).map(drop).map_err(Into::into)
 }
 
+/// Through text, so that an f32 keeps the digits it was written with.
+fn effective(options: &impl Serialize) -> Result<serde_json::Value, StageError> {
+    Ok(serde_json::from_str(&serde_json::to_string(options)?)?)
+}
+
 fn build<O: DeserializeOwned + Serialize, S: Stage, E: Into<StageError>>(
     options: Table,
     context: &RunContext,
     new: fn(O, &RunContext) -> Result<S, E>,
 ) -> Result<BuiltStage, StageError> {
     let options: O = options.try_into()?;
-    let effective = serde_json::to_value(&options)?;
+    let effective = effective(&options)?;
     Ok(BuiltStage { stage: any_stage(new(options, context).map_err(Into::into)?), options: effective })
 }

@@ -91,7 +91,7 @@ impl OutputFolder {
         let unwritable = |error: io::Error| OutputError::Unwritable {
             out: out.into(),
             parent: parent.into(),
-            why: error.to_string(),
+            why: error.kind().to_string(),
         };
         check_free(out, overwrite).map_err(unwritable)??;
         fs::create_dir_all(parent).map_err(unwritable)?;

@@ -135,7 +135,7 @@ pub struct Plan {
 pub struct BuiltGraph {
     /// The stages and their edges.
     pub graph: CheckedGraph,
-    /// The effective options: stage name to options, and the pipeline's own.
+    /// The effective options of every stage by name, defaults included.
     pub options: Value,
 }
 
@@ -184,7 +184,6 @@ impl Plan {
         let mut errors = Vec::new();
         let mut graph = Graph::default();
         let mut options = serde_json::Map::new();
-        options.insert("verdict_lag_frames".into(), self.verdict_lag_frames.into());
         for PlannedStage { row, config } in &self.stages {
             let Some(config) = config else {
                 let bypass = row.bypass.expect("the plan leaves out only stages with a bypass");
