@@ -53,7 +53,7 @@ fn write_run(demo: &Demo, out: &Path, shift: impl Fn(usize) -> f64) {
         [(x + 0.5) as f32 / 2.0, (y + 0.5) as f32 / 2.0, 1.0, 0.0, 0.0, 1.0]
     };
     let (mut from, mut to, mut inliers) = (Vec::new(), Vec::new(), Vec::new());
-    let mut csv = String::from("first,second,keypoint1,keypoint2,source,inlier\n");
+    let mut csv = String::from("first,second,keypoint1,keypoint2,source,track_id,inlier\n");
     for [x, y] in (20..300).step_by(20).flat_map(|x| (20..220).step_by(20).map(move |y| [x as f64, y as f64]))
     {
         let flow = demo.scene.flow(&demo.intrinsics, &demo.poses[0], &demo.poses[6], x, y).unwrap();
@@ -65,7 +65,7 @@ fn write_run(demo: &Demo, out: &Path, shift: impl Fn(usize) -> f64) {
         to.push(row([flow.x + shift(i), flow.y + shift(i)]));
         let (source, name) = [(Source::Klt, "klt"), (Source::Sift, "sift"), (Source::Both, "both")][i % 3];
         inliers.push(Match { first: i as u32, second: i as u32, source, track: None });
-        csv += &format!("1,2,{i},{i},{name},1\n");
+        csv += &format!("1,2,{i},{i},{name},,1\n");
     }
     let mut database = DatabaseWriter::create(&out.join("database.db")).unwrap();
     let camera = database.add_camera(&Camera::from_options(&Default::default(), 160, 120).unwrap()).unwrap();
@@ -115,9 +115,9 @@ fn files_that_contradict_each_other_are_named() {
     write_run(&demo, out.path(), |_| 0.0);
     let csv = out.path().join("matches.csv");
     let error = || demo.evaluate(out.path()).unwrap_err().to_string();
-    fs::write(&csv, "first,second,keypoint1,keypoint2,source,inlier\n1,2,0,zero,klt,1\n").unwrap();
-    assert!(error().contains("line 2: \"1,2,0,zero,klt,1\""), "{}", error());
-    fs::write(&csv, "first,second,keypoint1,keypoint2,source,inlier\n").unwrap();
+    fs::write(&csv, "first,second,keypoint1,keypoint2,source,track_id,inlier\n1,2,0,zero,klt,,1\n").unwrap();
+    assert!(error().contains("line 2: \"1,2,0,zero,klt,,1\""), "{}", error());
+    fs::write(&csv, "first,second,keypoint1,keypoint2,source,track_id,inlier\n").unwrap();
     assert!(error().contains("match (0, 0): no line in matches.csv"), "{}", error());
 }
 

@@ -1,4 +1,4 @@
-//! Stage `export`: images, database, tracks.csv and the run record, into the temporary folder only.
+//! Stage `export`: images, database, tracks.csv, matches.csv and the run record, into the temporary folder only.
 //!
 //! A keyframe is written and committed as it comes; what is held over is the rows of one frame, the keypoints of one
 //! keyframe and a few numbers a frame, a keyframe and a pair.
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use self::match_log::MatchLog;
 use self::picture_file::PictureWriter;
 use self::track_log::TrackLog;
 use super::{RunContext, Stage, StageError, StreamEnd};
@@ -22,6 +23,7 @@ use crate::picture::PictureError;
 use crate::record::diagnosis::{self, Circumstances};
 use crate::record::{FrameRecord, KeyframeRecord, PairRecord, RunRecord, SourceCounts};
 
+pub mod match_log;
 pub mod picture_file;
 pub mod track_log;
 
@@ -33,6 +35,8 @@ pub use picture_file::ImageFormat;
 pub struct ExportOptions {
     /// Whether tracks.csv is written: one row a live track and sampled frame.
     pub tracks: bool,
+    /// Whether matches.csv is written: one row a match with its source and whether it is an inlier.
+    pub matches: bool,
     /// File format of the images: `jpg` or `png`.
     pub image_format: ImageFormat,
     /// Quality of JPEG images, 1..=100. Larger: fewer artefacts, larger files.
@@ -41,7 +45,7 @@ pub struct ExportOptions {
 
 impl Default for ExportOptions {
     fn default() -> Self {
-        ExportOptions { tracks: false, image_format: ImageFormat::Jpg, jpeg_quality: 95 }
+        ExportOptions { tracks: false, matches: false, image_format: ImageFormat::Jpg, jpeg_quality: 95 }
     }
 }
 
@@ -145,6 +149,7 @@ pub struct Export {
     database: Option<DatabaseWriter>,
     pictures: PictureWriter,
     tracks: TrackLog,
+    matches: MatchLog,
     cameras: BTreeMap<(u32, u32), u32>,
     previous: Arc<Features>,
     rows: Vec<KeypointRow>,
@@ -158,7 +163,8 @@ impl Export {
         let images = context.out.join("images");
         fs::create_dir_all(&images).map_err(io_error("create", &images))?;
         let database_path = context.out.join("database.db");
-        let csv = options.tracks.then(|| context.out.join("tracks.csv"));
+        let tracks_csv = options.tracks.then(|| context.out.join("tracks.csv"));
+        let matches_csv = options.matches.then(|| context.out.join("matches.csv"));
         Ok(Export {
             input: context.input.clone(),
             camera: context.camera.clone(),
@@ -167,7 +173,8 @@ impl Export {
             database: Some(DatabaseWriter::create(&database_path)?),
             database_path,
             pictures: PictureWriter::new(images, options.image_format, options.jpeg_quality),
-            tracks: TrackLog::create(csv)?,
+            tracks: TrackLog::create(tracks_csv)?,
+            matches: MatchLog::create(matches_csv)?,
             cameras: BTreeMap::new(),
             previous: Arc::default(),
             rows: Vec::new(),
@@ -247,6 +254,7 @@ impl Export {
         if let Some(geometry) = &pair.geometry {
             database.write_two_view_geometry(first, second, geometry)?;
         }
+        self.matches.write(first, second, pair)?;
         self.record.lock().pairs.push(PairRecord {
             first,
             second,
@@ -294,11 +302,16 @@ impl Export {
             database.finish()?;
         }
         self.tracks.finish(end)?;
+        self.matches.finish()?;
         let mut record = self.record.lock();
         record.ends = self.tracks.ends();
         record.track_lengths = self.tracks.lengths();
         record.bytes.insert("images".to_owned(), self.pictures.bytes());
-        let sizes = [("database", Some(&self.database_path)), ("tracks_csv", self.tracks.path())];
+        let sizes = [
+            ("database", Some(&self.database_path)),
+            ("tracks_csv", self.tracks.path()),
+            ("matches_csv", self.matches.path()),
+        ];
         for (name, path) in sizes {
             if let Some(path) = path {
                 let metadata = fs::metadata(path).map_err(io_error("look at", path))?;
