@@ -54,6 +54,7 @@ fn main() {
         .collect();
     trials.push(real("facts::every_file_is_listed".into(), Box::new(every_file_is_listed)));
     trials.push(real("mirrored_picture_is_upright".into(), Box::new(mirrored_picture_is_upright)));
+    trials.push(real("full_range_is_known".into(), Box::new(full_range_is_known)));
     trials.push(real("high_dynamic_range_is_not_washed_out".into(), Box::new(hdr_is_not_washed_out)));
     trials.push(real("damaged_frames_are_the_same_each_time".into(), Box::new(damaged_frames_repeat)));
     let own: [(&str, fn() -> Result<(), Failed>); 7] = [
@@ -182,6 +183,16 @@ fn mirrored_picture_is_upright(data: &Path) -> Result<(), Failed> {
     let frames = decode(&data.join("videos/rotate_and_reflect.mp4"), "1")?;
     let video = &frames[0].info.video;
     ensure(video.quarter_turns == 1 && video.mirrored, || format!("{video:?}"))
+}
+
+/// The container of this camera names the colours without their range; the stream says full range.
+fn full_range_is_known(data: &Path) -> Result<(), Failed> {
+    for (file, full_range) in [("gopro_walk", true), ("icl_kt3_200", false)] {
+        let frames = decode(&data.join(format!("sequences/{file}/video.mp4")), "0.1")?;
+        let picture = &frames[0].picture;
+        ensure(picture.full_range == full_range, || format!("{file}: full range {}", picture.full_range))?;
+    }
+    Ok(())
 }
 
 /// Spread and middle of the luma of the first frame of a picture of ordinary light.

@@ -31,7 +31,8 @@ const MAX_WARNINGS: usize = 5;
 struct Found {
     orientation: Orientation,
     codec: Option<String>,
-    first_frame_came: bool,
+    /// What the container says of the colours; it speaks where the stream does not.
+    container_colorimetry: Option<String>,
     video_linked: bool,
     all_tracks_known: bool,
 }
@@ -126,6 +127,7 @@ impl VideoDecoder {
         let found = Arc::new(Mutex::new(Found::default()));
         link_first_video(&source, &deinterlace, &found);
         watch_stream(&sink, &found);
+        prefer_colours_of_the_stream(&pipeline, &found);
         let bus = pipeline.bus().expect("a pipeline has a bus");
         let decoder = VideoDecoder {
             info: VideoInfo { input: input.clone(), ..VideoInfo::default() },
@@ -234,8 +236,9 @@ impl VideoDecoder {
     fn converter(&mut self, sample: &gst::Sample) -> Result<&mut Converter, String> {
         let caps = sample.caps_owned().ok_or("a frame without a format")?;
         if self.converter.as_ref().is_none_or(|c| c.caps != caps) {
-            let orientation = self.found.lock().orientation;
-            self.converter = Some(Converter::new(caps, orientation)?);
+            let found = self.found.lock();
+            let colorimetry = found.container_colorimetry.as_deref();
+            self.converter = Some(Converter::new(caps, found.orientation, colorimetry)?);
         }
         Ok(self.converter.as_mut().expect("made above"))
     }
@@ -320,10 +323,7 @@ fn watch_stream(sink: &gst_app::AppSink, found: &Arc<Mutex<Found>>) {
     pad.add_probe(kinds, move |_, probe| {
         let mut found = found.lock();
         match &probe.data {
-            Some(gst::PadProbeData::Buffer(_)) => {
-                found.first_frame_came = true;
-                return gst::PadProbeReturn::Remove;
-            }
+            Some(gst::PadProbeData::Buffer(_)) => return gst::PadProbeReturn::Remove,
             Some(gst::PadProbeData::Event(event)) => {
                 if let gst::EventView::Tag(tag) = event.view() {
                     let tags = tag.tag();
@@ -337,6 +337,32 @@ fn watch_stream(sink: &gst_app::AppSink, found: &Arc<Mutex<Found>>) {
             _ => {}
         }
         gst::PadProbeReturn::Ok
+    });
+}
+
+/// Hides the container's colour description from the parsers that read the one of the stream. GStreamer 1.22 believes
+/// the container first, and QuickTime's (`nclc`) cannot say full range.
+fn prefer_colours_of_the_stream(pipeline: &gst::Pipeline, found: &Arc<Mutex<Found>>) {
+    let found = found.clone();
+    pipeline.connect_deep_element_added(move |_, _, element| {
+        let parser =
+            element.factory().is_some_and(|f| ["h264parse", "h265parse"].contains(&f.name().as_str()));
+        let Some(pad) = element.static_pad("sink").filter(|_| parser) else { return };
+        let found = found.clone();
+        pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |_, probe| {
+            let Some(gst::PadProbeData::Event(event)) = &mut probe.data else {
+                return gst::PadProbeReturn::Ok;
+            };
+            let gst::EventView::Caps(caps) = event.view() else { return gst::PadProbeReturn::Ok };
+            let mut caps = caps.caps_owned();
+            let colorimetry = caps.structure(0).and_then(|s| s.get::<String>("colorimetry").ok());
+            if let (Some(colorimetry), Some(format)) = (colorimetry, caps.make_mut().structure_mut(0)) {
+                format.remove_field("colorimetry");
+                found.lock().container_colorimetry = Some(colorimetry);
+                *event = gst::event::Caps::new(&caps);
+            }
+            gst::PadProbeReturn::Ok
+        });
     });
 }
 

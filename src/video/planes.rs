@@ -29,9 +29,20 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Errors where GStreamer cannot describe or convert the format.
-    pub fn new(caps: gst::Caps, orientation: Orientation) -> Result<Converter, String> {
-        let info = VideoInfo::from_caps(&caps).map_err(|e| format!("format {caps}: {e}"))?;
+    /// `colorimetry` (GStreamer's notation) holds where the format has none. Errors where GStreamer cannot describe or
+    /// convert the format.
+    pub fn new(
+        caps: gst::Caps,
+        orientation: Orientation,
+        colorimetry: Option<&str>,
+    ) -> Result<Converter, String> {
+        let mut described = caps.clone();
+        if let (Some(colorimetry), Some(format)) = (colorimetry, described.make_mut().structure_mut(0))
+            && !format.has_field("colorimetry")
+        {
+            format.set("colorimetry", colorimetry);
+        }
+        let info = VideoInfo::from_caps(&described).map_err(|e| format!("format {described}: {e}"))?;
         let par = info.par();
         let pixel_aspect = match (par.numer(), par.denom()) {
             (across, down) if across > 0 && down > 0 => (across as u32, down as u32),
