@@ -57,7 +57,8 @@ fn main() {
     trials.push(real("full_range_is_known".into(), Box::new(full_range_is_known)));
     trials.push(real("high_dynamic_range_is_not_washed_out".into(), Box::new(hdr_is_not_washed_out)));
     trials.push(real("damaged_frames_are_the_same_each_time".into(), Box::new(damaged_frames_repeat)));
-    let own: [(&str, fn() -> Result<(), Failed>); 7] = [
+    let own: [(&str, fn() -> Result<(), Failed>); 8] = [
+        ("video_comes_over_http", over_http),
         ("lossless_video_comes_back", lossless_comes_back),
         ("high_quality_video_comes_back", high_quality_comes_back),
         ("same_frames_make_the_same_stream", same_frames_same_stream),
@@ -348,6 +349,32 @@ fn truncated_video() -> Result<(), Failed> {
         n_frames += 1;
     }
     ensure((8..25).contains(&n_frames), || format!("{n_frames} frames of two thirds of the file"))
+}
+
+/// Answers each request with the whole file, as plain servers do.
+fn serve(listener: std::net::TcpListener, body: Vec<u8>) {
+    use std::io::{Read, Write};
+    for stream in listener.incoming().flatten() {
+        let (mut stream, body) = (stream, body.clone());
+        std::thread::spawn(move || {
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+        });
+    }
+}
+
+fn over_http() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("video.mkv");
+    write(&path, 25, VideoQuality::Lossless)?;
+    let body = std::fs::read(&path)?;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let uri = format!("http://{}/video.mkv", listener.local_addr()?);
+    std::thread::spawn(move || serve(listener, body));
+    let frames = decode(Path::new(&uri), "all")?;
+    ensure(frames.len() == 25, || format!("{} frames", frames.len()))?;
+    ensure(frames[0].info.video.input == uri, || format!("input is {}", frames[0].info.video.input))
 }
 
 fn dropping_stops() -> Result<(), Failed> {

@@ -108,6 +108,8 @@ impl VideoDecoder {
         source.set_property("caps", gst::Caps::builder("video/x-raw").any_features().build());
         source.set_property("expose-all-streams", false);
         source.set_property("force-sw-decoders", true);
+        // From the network through a temporary file: read forwards only, an edit list or a late index loses frames.
+        source.set_property("download", true);
         let deinterlace = make("deinterlace", "gstreamer1.0-plugins-good")?;
         deinterlace.set_property_from_str("fields", "top"); // one picture a frame, not one a field
         let sink = gst_app::AppSink::builder()
