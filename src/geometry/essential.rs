@@ -256,7 +256,8 @@ fn across(v: &Vector3<f64>) -> [Vector3<f64>; 2] {
 /// The four motions of an essential matrix (Hartley and Zisserman 2004, 9.6.2), two rotations by two signs.
 pub fn decompose(matrix: &Matrix3<f64>) -> Option<[EssentialChart; 4]> {
     let (u, singular_values, v) = rotations_of(matrix)?;
-    if !(singular_values[1] > 1e-12 * singular_values[0]) {
+    let rank_two = singular_values[1] > 1e-12 * singular_values[0];
+    if !rank_two {
         return None;
     }
     let quarter = Matrix3::new(0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0);

@@ -41,7 +41,8 @@ pub fn four_point(sample: &[[f64; 4]]) -> Option<Matrix3<f64>> {
         (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
     };
     let triples = [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]];
-    if triples.iter().any(|t| !(area(0, *t) * area(1, *t) > 0.0)) {
+    let same_sense = triples.iter().all(|t| area(0, *t) * area(1, *t) > 0.0);
+    if !same_sense {
         return None;
     }
     let rows: [[f64; 9]; 8] = std::array::from_fn(|i| transfer_rows(&sample[i / 2])[i % 2]);

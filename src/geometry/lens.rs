@@ -129,7 +129,7 @@ impl Distortion {
             let damping = if length > bound { bound / length } else { 1.0 };
             x += damping * dx;
             y += damping * dy;
-            if !(length > STEP_TOLERANCE) {
+            if length <= STEP_TOLERANCE || length.is_nan() {
                 break;
             }
         }

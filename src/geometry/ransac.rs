@@ -44,17 +44,25 @@ pub struct Estimate {
     pub n_inliers: usize,
 }
 
-/// The best model of the point pairs; none where no sample gave one. `threshold` is a length in their plane. The
-/// result depends on the pairs, their order and the generator alone.
-pub fn ransac<E: Estimator>(points: &PointPairs, threshold: f64, rng: &mut SplitMix64) -> Option<Estimate> {
+/// The best model of the point pairs, at least as good as `start`; none where no sample gave one. `threshold` is a
+/// length in their plane. The result depends on the pairs, their order, the start and the generator alone.
+pub fn ransac<E: Estimator>(
+    points: &PointPairs,
+    threshold: f64,
+    start: Option<&Matrix3<f64>>,
+    rng: &mut SplitMix64,
+) -> Option<Estimate> {
     if points.len() < E::SAMPLE_SIZE {
         return None;
     }
     let loss = Loss::Truncated { threshold2: threshold * threshold };
-    let mut best: Option<Estimate> = None;
+    let mut best = start.and_then(|matrix| {
+        let cost = cost_below::<E::Residual>(matrix, points, loss, f64::INFINITY)?;
+        Some(optimised::<E>(*matrix, cost, points, threshold))
+    });
     let mut models = Vec::with_capacity(10);
     let mut sample = Vec::with_capacity(E::SAMPLE_SIZE);
-    let mut n_trials = E::TRIALS.1;
+    let mut n_trials = best.as_ref().map_or(E::TRIALS.1, |b| trials_needed::<E>(b.n_inliers, points.len()));
     let mut trial = 0;
     while trial < n_trials {
         trial += 1;

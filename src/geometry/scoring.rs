@@ -84,8 +84,8 @@ pub fn cost_below<R: Residual>(
                         sum[lane] += block.weight[lane] * cost[lane];
                     }
                 }
-                // Also refuses a sum that is not a number.
-                if !(fold(sum) < bound) {
+                let below = fold(sum) < bound;
+                if !below {
                     return None;
                 }
             }
@@ -244,5 +244,28 @@ impl Residual for Transfer {
         for row in &rows {
             equations.add(row, &finite);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_and_counts_leave_padding_out_and_stop_at_the_bound() {
+        let points: PointPairs = (0..83).map(|i| [0.0, 0.0, 0.1 * i as f64, 0.0]).collect();
+        let identity = Matrix3::identity();
+        let loss = Loss::Truncated { threshold2: 1.0 };
+        let squared = squared_residuals::<Transfer>(&identity, &points);
+        let expected: f64 = squared.iter().map(|r2| r2.min(1.0)).sum();
+        let cost = cost_below::<Transfer>(&identity, &points, loss, f64::INFINITY).unwrap();
+        assert!((cost - expected).abs() < 1e-12, "{cost} {expected}");
+        assert_eq!(cost_below::<Transfer>(&identity, &points, loss, cost), None);
+        assert_eq!(cost_below::<Transfer>(&identity, &points, loss, cost + 1e-9), Some(cost));
+        assert_eq!(count_inliers::<Transfer>(&identity, &points, 0.9), 10);
+        let shifted = Matrix3::new(1.0, 0.0, 9.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0);
+        assert_eq!(count_inliers::<Transfer>(&shifted, &points, 1e9), 83);
+        let nowhere = Matrix3::zeros();
+        assert_eq!(cost_below::<Transfer>(&nowhere, &points, loss, f64::INFINITY), Some(83.0));
     }
 }

@@ -222,17 +222,17 @@ fn ransac_survives_noise_and_half_outliers() {
     let scene = general(200).noisy(0.5).with_outliers(200);
     let points = scene.points();
     let threshold = 4.0 / FOCAL;
-    let e = ransac::<Essential>(&points, threshold, &mut SplitMix64::new(1, 1)).unwrap();
+    let e = ransac::<Essential>(&points, threshold, None, &mut SplitMix64::new(1, 1)).unwrap();
     assert!((199..230).contains(&e.n_inliers), "{}", e.n_inliers);
     assert!(apart(&e.matrix, &scene.essential()) < 0.01, "{}", apart(&e.matrix, &scene.essential()));
-    let f = ransac::<Fundamental>(&points, threshold, &mut SplitMix64::new(1, 1)).unwrap();
+    let f = ransac::<Fundamental>(&points, threshold, None, &mut SplitMix64::new(1, 1)).unwrap();
     assert!((199..230).contains(&f.n_inliers), "{}", f.n_inliers);
     // F is judged by the noiseless points: it leaves them far less than a noisy point's share.
     let left = squared_residuals::<Sampson>(&f.matrix, &general(200).points());
     let rms = (left.iter().sum::<f64>() / 200.0).sqrt() * FOCAL;
     assert!(rms < 0.15, "{rms}");
     let plane = Scene::new(Shape::Plane, 200, [0.0, 0.1, 0.0], [0.4, 0.1, 0.2]).noisy(0.5).with_outliers(200);
-    let h = ransac::<Homography>(&plane.points(), threshold, &mut SplitMix64::new(1, 1)).unwrap();
+    let h = ransac::<Homography>(&plane.points(), threshold, None, &mut SplitMix64::new(1, 1)).unwrap();
     assert!((197..205).contains(&h.n_inliers), "{}", h.n_inliers);
 }
 
@@ -313,6 +313,17 @@ fn a_camera_that_stands_still_is_panoramic() {
 }
 
 #[test]
+fn a_small_motion_shows_above_the_noise() {
+    let scene = Scene::new(Shape::Volume, 200, [0.0, 0.02, 0.0], [0.03, 0.01, 0.0]).noisy(0.15);
+    let found = scene.two_view(true).unwrap();
+    assert_eq!(found.geometry.config, Config::Planar);
+    let [turned, off] = pose_errors(&scene, &found.geometry);
+    assert!(turned < 0.1 && off < 5.0, "{turned} {off}");
+    let hidden = Scene::new(Shape::Volume, 200, [0.0, 0.02, 0.0], [0.015, 0.005, 0.0]).noisy(1.0);
+    assert_eq!(hidden.two_view(true).unwrap().geometry.config, Config::Panoramic);
+}
+
+#[test]
 fn a_moving_foreground_before_a_far_background_is_no_rotation() {
     let mut scene = Scene::new(Shape::Volume, 40, [0.0, 0.02, 0.0], [0.2, 0.0, 0.0]);
     let far = Scene::new(Shape::Volume, 300, [0.0, 0.02, 0.0], [0.0; 3]);
@@ -326,10 +337,22 @@ fn a_moving_foreground_before_a_far_background_is_no_rotation() {
 
 #[test]
 fn wrong_intrinsics_are_not_believed() {
-    let scene = general(300).noisy(0.3);
-    let halved = scene.pairs.iter().map(|p| p.map(|c| c * 0.4)).collect::<PointPairs>();
-    let found = estimate_two_view(&halved, &camera(), true, &LIMITS, &mut SplitMix64::new(1, 2)).unwrap();
-    assert!(matches!(found.geometry.config, Config::Uncalibrated | Config::Calibrated));
+    let scene = Scene::new(Shape::Volume, 300, [0.1, -0.3, 0.2], [0.5, 0.4, -0.8]).noisy(0.3);
+    assert_eq!(scene.two_view(true).unwrap().geometry.config, Config::Calibrated);
+    // The rays of a camera taken for one of three times the focal length.
+    let shrunk = scene.pairs.iter().map(|p| p.map(|c| c / 3.0)).collect::<PointPairs>();
+    let limits = TwoViewLimits { max_error_px: 1.0, ..LIMITS };
+    let found = estimate_two_view(&shrunk, &camera(), true, &limits, &mut SplitMix64::new(1, 2)).unwrap();
+    assert_eq!(found.geometry.config, Config::Uncalibrated);
+}
+
+#[test]
+fn few_inliers_among_many_matches_are_found() {
+    for calibrated in [true, false] {
+        let scene = general(40).noisy(0.5).with_outliers(80);
+        let found = scene.two_view(calibrated).unwrap();
+        assert!(found.residuals[..40].iter().filter(|r2| **r2 < 1.0).count() >= 38);
+    }
 }
 
 #[test]
@@ -348,7 +371,9 @@ fn degenerate_input_gives_no_geometry() {
     none(vec![[0.1, 0.2, 0.1, 0.2]; 50]);
     none(vec![[f64::NAN; 4]; 50]);
     none((0..50).map(|i| [0.01 * i as f64, 0.0, 0.01 * i as f64, 0.1]).collect());
-    none(Scene::new(Shape::Volume, 0, [0.0; 3], [0.0; 3]).with_outliers(40).pairs);
+    for n in [40, 300, 1000] {
+        none(Scene::new(Shape::Volume, 0, [0.0; 3], [0.0; 3]).with_outliers(n).pairs);
+    }
 }
 
 #[test]

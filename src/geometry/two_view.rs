@@ -18,6 +18,8 @@ use crate::numerics::SplitMix64;
 const MIN_E_F_RATIO: f64 = 0.95;
 /// Share of the inliers of E or F above which a homography explains the pair (COLMAP: max_H_inlier_ratio).
 const MAX_H_RATIO: f64 = 0.8;
+/// Expected number of models that chance would bring forth, for a model to be believed.
+const MAX_FALSE_ALARMS: f64 = 1e-3;
 /// Steps of the fit of a rotation.
 const ROTATION_STEPS: usize = 10;
 
@@ -54,14 +56,15 @@ pub fn estimate_two_view(
     let threshold = limits.max_error_px / camera.mean_focal();
     // Pairs come in the order of their keypoints; in random order the first blocks tell a bad model early.
     let shuffled = shuffled(points, rng);
-    let models = Models {
-        e: if calibrated { ransac::<Essential>(&shuffled, threshold, rng) } else { None },
-        f: ransac::<Fundamental>(&shuffled, threshold, rng),
-        h: ransac::<Homography>(&shuffled, threshold, rng),
-    };
+    let e = if calibrated { ransac::<Essential>(&shuffled, threshold, None, rng) } else { None };
+    let f = ransac::<Fundamental>(&shuffled, threshold, e.as_ref().map(|e| &e.matrix), rng);
+    let h = ransac::<Homography>(&shuffled, threshold, None, rng);
+    let models = Models { e, f, h };
     let judge = Judge { points, threshold2: threshold * threshold, min_inliers: limits.min_inliers };
     let verdict = judge.classify(&models, calibrated)?;
-    Some(judge.assemble(&models, verdict, camera))
+    let found = judge.assemble(&models, verdict, camera);
+    let size = [camera.width, camera.height].map(|side| side as f64 / limits.max_error_px);
+    is_beyond_chance(&found.residuals, verdict.1, size).then_some(found)
 }
 
 fn shuffled(points: &PointPairs, rng: &mut SplitMix64) -> PointPairs {
@@ -70,6 +73,38 @@ fn shuffled(points: &PointPairs, rng: &mut SplitMix64) -> PointPairs {
         order.swap(i, rng.below(i as u32 + 1) as usize);
     }
     order.into_iter().map(|i| points.pair(i)).collect()
+}
+
+/// Whether so many pairs would not agree so well by chance: the expected number of models through random pairs with as
+/// many inliers is below `MAX_FALSE_ALARMS` (Moisan and Stival 2004), within the limit or a half, quarter, eighth of it.
+/// `size`: width and height of the picture in units of the limit.
+fn is_beyond_chance(residuals: &[f64], holds: Holds, [width, height]: [f64; 2]) -> bool {
+    let area = width * height;
+    let diagonal = (width * width + height * height).sqrt();
+    let n_sample = match holds {
+        Holds::E => Essential::SAMPLE_SIZE,
+        Holds::F => Fundamental::SAMPLE_SIZE,
+        Holds::H => Homography::SAMPLE_SIZE,
+    };
+    let log_choose = |n: usize, k: usize| {
+        let log_factorial = |n: usize| libm::lgamma(n as f64 + 1.0);
+        log_factorial(n) - log_factorial(k) - log_factorial(n - k)
+    };
+    [1.0, 0.5, 0.25, 0.125].iter().any(|limit| {
+        let n_inliers = residuals.iter().filter(|r2| **r2 < limit * limit).count();
+        // A Sampson residual r is a distance of sqrt(2) r to the line in one picture.
+        let chance = match holds {
+            Holds::H => std::f64::consts::PI * limit * limit / area,
+            Holds::E | Holds::F => (2.0 * std::f64::consts::SQRT_2 * limit * diagonal / area).min(1.0),
+        };
+        n_inliers > n_sample && {
+            let log_false_alarms = libm::log((residuals.len() - n_sample) as f64)
+                + log_choose(residuals.len(), n_inliers)
+                + log_choose(n_inliers, n_sample)
+                + (n_inliers - n_sample) as f64 * libm::log(chance);
+            log_false_alarms < libm::log(MAX_FALSE_ALARMS)
+        }
+    })
 }
 
 /// The best model of each kind.
