@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -76,9 +77,9 @@ pub struct PipelineArgs {
     /// An option of a stage; VALUE is TOML or a bare word
     #[arg(long, value_name = "STAGE.OPTION=VALUE")]
     pub set: Vec<String>,
-    /// Capacity of every queue
+    /// Capacity of every queue, 1 or more
     #[arg(long, value_name = "N")]
-    pub queue: Option<usize>,
+    pub queue: Option<NonZeroUsize>,
 }
 
 /// A pipeline, its options and its input.
@@ -135,7 +136,12 @@ pub enum BackendChoice {
 
 impl From<PipelineArgs> for PipelineRequest {
     fn from(args: PipelineArgs) -> Self {
-        PipelineRequest { name: args.pipeline, queue: args.queue, flags: Vec::new(), set: args.set }
+        PipelineRequest {
+            name: args.pipeline,
+            queue: args.queue.map(NonZeroUsize::get),
+            flags: Vec::new(),
+            set: args.set,
+        }
     }
 }
 

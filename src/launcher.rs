@@ -184,6 +184,7 @@ fn run_in(
     let mut built = plan.build(&context).map_err(all)?;
     let watching = progress.clone();
     built.graph.observe("export", move |frame: &VerifiedFrame| watching.frame(frame));
+    progress.begin(&format!("{} on {}, backend cpu", request.pipeline.name, request.input));
     let outcome = built.graph.run();
     progress.end();
 

@@ -78,12 +78,6 @@ fn run(args: RunArgs) -> Result<(), End> {
 }
 
 fn run_shown(request: &RunRequest) -> Result<RunRecord, End> {
-    eprintln!(
-        "trackweave {}: {} on {}, backend cpu",
-        env!("CARGO_PKG_VERSION"),
-        request.pipeline.name,
-        request.input
-    );
     let progress = Arc::new(Progress::shown());
     let record = launcher::run(request, progress.clone())?;
     record.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

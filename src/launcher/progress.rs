@@ -15,6 +15,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Progress {
     begin: Instant,
+    is_shown: bool,
     /// Position and length are milliseconds of video.
     bar: ProgressBar,
     state: Mutex<State>,
@@ -34,7 +35,8 @@ impl Progress {
         let is_terminal = std::io::stderr().is_terminal();
         let target = if is_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let next_line = (!is_terminal).then(|| Instant::now() + LINE_EVERY);
-        Progress::new(ProgressBar::with_draw_target(None, target), next_line)
+        let bar = ProgressBar::with_draw_target(None, target);
+        Progress { is_shown: true, ..Progress::new(bar, next_line) }
     }
 
     /// Counts only.
@@ -46,8 +48,16 @@ impl Progress {
         bar.set_style(style("{spinner} {msg}"));
         Progress {
             begin: Instant::now(),
+            is_shown: false,
             bar,
             state: Mutex::new(State { frames: 0, keyframes: 0, next_line }),
+        }
+    }
+
+    /// Says what begins.
+    pub fn begin(&self, what: &str) {
+        if self.is_shown {
+            eprintln!("trackweave {}: {what}", env!("CARGO_PKG_VERSION"));
         }
     }
 
