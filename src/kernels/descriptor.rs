@@ -1,1 +1,149 @@
-//! Kernel `descriptor`.
+//! SIFT descriptor (Lowe 2004, section 6): gradients at a 20 x 20 grid, 4 samples a cell, turned with the keypoint and
+//! interpolated between pixels; weighted by a Gaussian of 2 cells and shared linearly among 4 x 4 cells and 8
+//! directions; clamped at 0.2 of the norm; L1-root (Arandjelovic and Zisserman 2012), x 512, rounded, at most 255.
+//! Bins in Lowe's order: cell row, cell column, direction; direction b is the angle -b / 8 of a turn from the
+//! keypoint's orientation (x towards y). Positions are pixels of the octave, centres at integers. One invocation: one keypoint.
+
+use std::f32::consts::TAU;
+
+use crate::message::Descriptor;
+use crate::numerics::{atan2_poly, fold16};
+
+const CELLS: usize = 4;
+const DIRECTIONS: usize = 8;
+const SAMPLES_PER_CELL: usize = 4;
+/// Samples a side: those that share in a cell, less the outermost half cell's corner of no weight.
+const SIDE: usize = (CELLS + 1) * SAMPLES_PER_CELL;
+const BINS: usize = CELLS * CELLS * DIRECTIONS;
+
+/// What does not depend on the keypoint: where the samples of an axis lie and how they share in its cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DescriptorGrid {
+    /// In cells from the keypoint.
+    offsets: [f32; SIDE],
+    /// Linear share in each cell, times the Gaussian.
+    shares: [[f32; CELLS]; SIDE],
+}
+
+impl Default for DescriptorGrid {
+    fn default() -> Self {
+        let mut grid = DescriptorGrid { offsets: [0.0; SIDE], shares: [[0.0; CELLS]; SIDE] };
+        for i in 0..SIDE {
+            let offset = (i as f32 - 0.5 * (SIDE - 1) as f32) / SAMPLES_PER_CELL as f32;
+            let window = libm::expf(-0.5 * (offset / 2.0) * (offset / 2.0));
+            grid.offsets[i] = offset;
+            for (cell, share) in grid.shares[i].iter_mut().enumerate() {
+                let centre = cell as f32 - 0.5 * (CELLS - 1) as f32;
+                *share = (1.0 - (offset - centre).abs()).max(0.0) * window;
+            }
+        }
+        grid
+    }
+}
+
+/// The descriptor of a keypoint at (x, y) of `layer`; `cell` is the width of a cell in pixels.
+#[inline(always)]
+pub fn descriptor(
+    layer: &[f32],
+    width: usize,
+    height: usize,
+    position: [f32; 2],
+    cell: f32,
+    orientation: f32,
+    grid: &DescriptorGrid,
+) -> Descriptor {
+    let (sin, cos) = libm::sincosf(orientation);
+    let (across, along) = (cell * cos, cell * sin);
+    let mut bins = [[[0.0; DIRECTIONS]; CELLS]; CELLS];
+    for row in 0..SIDE {
+        let v = grid.offsets[row];
+        let (mut gradients_x, mut gradients_y) = ([0.0; SIDE], [0.0; SIDE]);
+        for (i, u) in grid.offsets.iter().enumerate() {
+            let at = [position[0] + (u * across - v * along), position[1] + (u * along + v * across)];
+            [gradients_x[i], gradients_y[i]] = gradient(layer, width, height, at);
+        }
+        let row_bins = share_row(&gradients_x, &gradients_y, sin, cos, grid);
+        for (share, row_of_cells) in grid.shares[row].iter().zip(&mut bins) {
+            if *share > 0.0 {
+                for cell in 0..CELLS {
+                    for direction in 0..DIRECTIONS {
+                        row_of_cells[cell][direction] += share * row_bins[cell][direction];
+                    }
+                }
+            }
+        }
+    }
+    quantized(bins.as_flattened().as_flattened().try_into().expect("4 x 4 x 8 bins"))
+}
+
+/// Twice the gradient at a position between pixels: central differences, interpolated; 0 near the border.
+#[inline(always)]
+fn gradient(layer: &[f32], width: usize, height: usize, [x, y]: [f32; 2]) -> [f32; 2] {
+    if !(x >= 1.0 && y >= 1.0 && x < width as f32 - 2.0 && y < height as f32 - 2.0) {
+        return [0.0; 2];
+    }
+    let (left, top) = (x as usize, y as usize);
+    let (a, b) = (x - left as f32, y - top as f32);
+    let row = |dy: usize| &layer[(top + dy - 1) * width + left - 1..][..4];
+    let [p, q, r, s] = [row(0), row(1), row(2), row(3)];
+    let mix = |share: f32, first: f32, second: f32| first + share * (second - first);
+    let gradient_x = mix(b, mix(a, q[2] - q[0], q[3] - q[1]), mix(a, r[2] - r[0], r[3] - r[1]));
+    let gradient_y = mix(b, mix(a, r[1] - p[1], r[2] - p[2]), mix(a, s[1] - q[1], s[2] - q[2]));
+    [gradient_x, gradient_y]
+}
+
+/// What a row of samples gives to the cells of a row, before the row's own share.
+#[inline(always)]
+fn share_row(
+    gradients_x: &[f32; SIDE],
+    gradients_y: &[f32; SIDE],
+    sin: f32,
+    cos: f32,
+    grid: &DescriptorGrid,
+) -> [[f32; DIRECTIONS]; CELLS] {
+    let (mut magnitudes, mut directions) = ([0.0; SIDE], [0.0; SIDE]);
+    for i in 0..SIDE {
+        let turned_x = cos * gradients_x[i] + sin * gradients_y[i];
+        let turned_y = cos * gradients_y[i] - sin * gradients_x[i];
+        magnitudes[i] = (turned_x * turned_x + turned_y * turned_y).sqrt();
+        directions[i] = atan2_poly(-turned_y, turned_x) * (DIRECTIONS as f32 / TAU);
+    }
+    let mut bins = [[0.0; DIRECTIONS]; CELLS];
+    for i in 0..SIDE {
+        let mut shared = [0.0; DIRECTIONS];
+        for (direction, share) in shared.iter_mut().enumerate() {
+            let distance = (directions[i] - direction as f32).abs();
+            *share = (1.0 - distance.min((DIRECTIONS as f32 - distance).abs())).max(0.0) * magnitudes[i];
+        }
+        for (cell, share) in grid.shares[i].iter().enumerate() {
+            if *share > 0.0 {
+                for direction in 0..DIRECTIONS {
+                    bins[cell][direction] += share * shared[direction];
+                }
+            }
+        }
+    }
+    bins
+}
+
+#[inline(always)]
+fn quantized(mut bins: [f32; BINS]) -> Descriptor {
+    let norm = sum16(&bins.map(|value| value * value)).sqrt();
+    bins = bins.map(|value| value.min(0.2 * norm));
+    let sum = sum16(&bins);
+    if sum <= 0.0 {
+        return [0; BINS];
+    }
+    bins.map(|value| (512.0 * (value / sum).sqrt() + 0.5).min(255.0) as u8)
+}
+
+#[inline(always)]
+fn sum16(values: &[f32; BINS]) -> f32 {
+    let mut partial = [0.0; 16];
+    for chunk in values.chunks_exact(16) {
+        for lane in 0..16 {
+            partial[lane] += chunk[lane];
+        }
+    }
+    fold16(partial)
+}

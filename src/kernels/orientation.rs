@@ -1,1 +1,118 @@
-//! Kernel `orientation`.
+//! Dominant orientations of a keypoint (Lowe 2004, section 5): a histogram of 36 bins of the gradients around it, each
+//! weighted by its magnitude and a Gaussian of 1.5 times the scale, shared between the two nearest bins and smoothed;
+//! its peaks within 0.8 of the highest, placed by a parabola. Angles in (-pi, pi], x towards y.
+//! Positions are pixels of the octave, centres at integers. One invocation: one keypoint.
+
+use std::f32::consts::{PI, TAU};
+
+use crate::numerics::atan2_poly;
+
+/// Most orientations of a position.
+pub const MAX_ORIENTATIONS: usize = 4;
+/// Largest radius of the window in pixels: scales up to 10.
+const MAX_RADIUS: usize = 45;
+const MAX_SIDE: usize = 2 * MAX_RADIUS + 1;
+const BINS: usize = 36;
+const SMOOTHINGS: usize = 6;
+const PEAK_RATIO: f32 = 0.8;
+
+/// Writes up to `MAX_ORIENTATIONS` orientations, the strongest first, and gives their count.
+#[inline(always)]
+pub fn orientation(
+    layer: &[f32],
+    width: usize,
+    height: usize,
+    [x, y]: [f32; 2],
+    scale: f32,
+    orientations: &mut [f32; MAX_ORIENTATIONS],
+) -> usize {
+    let sigma = 1.5 * scale;
+    let radius = ((3.0 * sigma) as usize).clamp(1, MAX_RADIUS);
+    let columns = window(x, radius, width);
+    let rows = window(y, radius, height);
+    let mut column_weights = [0.0; MAX_SIDE];
+    for (weight, column) in column_weights.iter_mut().zip(columns.clone()) {
+        *weight = gaussian(column as f32 - x, sigma);
+    }
+    let mut histogram = [0.0; BINS];
+    for row in rows {
+        let row_weight = gaussian(row as f32 - y, sigma);
+        add_row(layer, width, row, columns.clone(), &column_weights, row_weight, &mut histogram);
+    }
+    for _ in 0..SMOOTHINGS {
+        let before = histogram;
+        for bin in 0..BINS {
+            let (left, right) = (before[(bin + BINS - 1) % BINS], before[(bin + 1) % BINS]);
+            histogram[bin] = (left + before[bin] + right) / 3.0;
+        }
+    }
+    peaks(&histogram, orientations)
+}
+
+/// The pixels within `radius` of `centre` that have neighbours on both sides.
+#[inline(always)]
+fn window(centre: f32, radius: usize, size: usize) -> std::ops::Range<usize> {
+    let nearest = (centre + 0.5) as usize;
+    nearest.saturating_sub(radius).max(1)..(nearest + radius + 1).min(size.saturating_sub(1))
+}
+
+#[inline(always)]
+fn gaussian(distance: f32, sigma: f32) -> f32 {
+    let ratio = distance / sigma;
+    libm::expf(-0.5 * ratio * ratio)
+}
+
+#[inline(always)]
+fn add_row(
+    layer: &[f32],
+    width: usize,
+    row: usize,
+    columns: std::ops::Range<usize>,
+    column_weights: &[f32; MAX_SIDE],
+    row_weight: f32,
+    histogram: &mut [f32; BINS],
+) {
+    let n = columns.len();
+    let start = row * width + columns.start;
+    let (left, right) = (&layer[start - 1..][..n], &layer[start + 1..][..n]);
+    let (above, below) = (&layer[start - width..][..n], &layer[start + width..][..n]);
+    let (mut weights, mut bins) = ([0.0; MAX_SIDE], [0.0; MAX_SIDE]);
+    for i in 0..n {
+        let (gradient_x, gradient_y) = (right[i] - left[i], below[i] - above[i]);
+        let magnitude = (gradient_x * gradient_x + gradient_y * gradient_y).sqrt();
+        weights[i] = magnitude * column_weights[i] * row_weight;
+        bins[i] = (atan2_poly(gradient_y, gradient_x) + PI) * (BINS as f32 / TAU);
+    }
+    for i in 0..n {
+        let bin = bins[i] as usize;
+        let share = bins[i] - bin as f32;
+        histogram[bin % BINS] += (1.0 - share) * weights[i];
+        histogram[(bin + 1) % BINS] += share * weights[i];
+    }
+}
+
+/// Bin i stands for the angle i / 36 of a turn from -pi.
+#[inline(always)]
+fn peaks(histogram: &[f32; BINS], orientations: &mut [f32; MAX_ORIENTATIONS]) -> usize {
+    let highest = histogram.iter().fold(0.0_f32, |highest, value| highest.max(*value));
+    let mut heights = [0.0_f32; MAX_ORIENTATIONS];
+    let mut n = 0;
+    for bin in 0..BINS {
+        let (left, here, right) =
+            (histogram[(bin + BINS - 1) % BINS], histogram[bin], histogram[(bin + 1) % BINS]);
+        if here <= left || here <= right || here < PEAK_RATIO * highest {
+            continue;
+        }
+        let offset = 0.5 * (left - right) / (left - 2.0 * here + right);
+        let angle = (bin as f32 + offset) * (TAU / BINS as f32) - PI;
+        let rank = heights[..n].iter().filter(|height| **height >= here).count();
+        if rank == MAX_ORIENTATIONS {
+            continue;
+        }
+        n = (n + 1).min(MAX_ORIENTATIONS);
+        heights.copy_within(rank..n - 1, rank + 1);
+        orientations.copy_within(rank..n - 1, rank + 1);
+        (heights[rank], orientations[rank]) = (here, if angle <= -PI { angle + TAU } else { angle });
+    }
+    n
+}

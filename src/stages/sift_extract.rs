@@ -1,9 +1,19 @@
 //! sift_extract: keypoints and descriptors of a keyframe.
 
+mod scale_space;
+mod selection;
+
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::message::{FeaturedFrame, FeaturedKeyframe, Features, GatedFrame};
+use self::scale_space::{BLOCK_ROWS, Octave, ScaleSpace, fill_dogs};
+use crate::kernels::descriptor::{DescriptorGrid, descriptor};
+use crate::kernels::extrema::extrema;
+use crate::kernels::orientation::{MAX_ORIENTATIONS, orientation};
+use crate::kernels::refine::{Extremum, RefineLimits, refine};
+use crate::message::{FeaturedFrame, FeaturedKeyframe, Features, GatedFrame, Keypoint};
+use crate::numerics::vectorized;
 use crate::picture::GrayImage;
 use crate::stages::{RunContext, Stage, StageError};
 
@@ -58,7 +68,13 @@ pub struct SiftOptionError {
 
 /// Buffers that are reused from picture to picture.
 #[derive(Debug, Default)]
-pub struct SiftScratch {}
+pub struct SiftScratch {
+    scale_space: ScaleSpace,
+    dogs: Vec<f32>,
+    blocks: Vec<Vec<[u32; 3]>>,
+    starts: Vec<[u32; 3]>,
+    grid: DescriptorGrid,
+}
 
 /// The stage.
 #[derive(Debug)]
@@ -90,7 +106,127 @@ impl Stage for SiftExtract {
     }
 }
 
-/// SIFT keypoints and descriptors (Lowe 2004) of a gray picture, in a fixed order.
-pub fn extract_features(_gray: &GrayImage, _options: &SiftOptions, _scratch: &mut SiftScratch) -> Features {
-    Features::default()
+/// SIFT keypoints and descriptors (Lowe 2004) of a gray picture, ascending by octave, layer, row and column of the
+/// extremum; of one position the strongest orientation first. A picture too small for an octave has none.
+pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut SiftScratch) -> Features {
+    scratch.scale_space.build(gray, options);
+    let points = detect(options, scratch);
+    let octaves = scratch.scale_space.octaves();
+    let rank = selection::ranked(&points, [gray.width, gray.height]);
+    let oriented = orient(octaves, &points, &rank, options);
+    let descriptors = oriented.par_iter().map(|(point, orientation)| {
+        let octave = &octaves[point.octave as usize];
+        let layer = octave.gaussian(point.layer as usize);
+        let cell = options.magnification * point.scale;
+        let (width, height) = (octave.width, octave.height);
+        vectorized(|| descriptor(layer, width, height, point.position, cell, *orientation, &scratch.grid))
+    });
+    Features {
+        descriptors: descriptors.collect(),
+        keypoints: oriented
+            .iter()
+            .map(|(point, orientation)| point.keypoint(octaves, *orientation))
+            .collect(),
+    }
+}
+
+/// A refined extremum in pixels of its octave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    octave: u32,
+    layer: u32,
+    pixel: [u32; 2],
+    position: [f32; 2],
+    scale: f32,
+    response: f32,
+}
+
+impl Point {
+    fn order(&self) -> [u32; 4] {
+        [self.octave, self.layer, self.pixel[1], self.pixel[0]]
+    }
+
+    fn keypoint(&self, octaves: &[Octave], orientation: f32) -> Keypoint {
+        let step = octaves[self.octave as usize].step;
+        let [x, y] = self.position;
+        Keypoint { x: step * x, y: step * y, scale: step * self.scale, orientation, response: self.response }
+    }
+}
+
+/// All extrema that keep the limits, ascending by `Point::order`, each once.
+fn detect(options: &SiftOptions, scratch: &mut SiftScratch) -> Vec<Point> {
+    let SiftScratch { scale_space, dogs, blocks, starts, .. } = scratch;
+    let limits = RefineLimits { min_contrast: options.min_contrast, edge_ratio: options.edge_ratio };
+    let n_layers = options.scales_per_octave as usize + 2;
+    let mut points = Vec::new();
+    for (index, octave) in scale_space.octaves().iter().enumerate() {
+        fill_dogs(octave, dogs);
+        find_extrema(octave, dogs, 0.8 * options.min_contrast, n_layers, blocks);
+        starts.clear();
+        starts.extend(blocks.iter().flatten());
+        let refined = starts.par_iter().filter_map(|start| {
+            let extremum = refine(dogs, octave.width, octave.height, n_layers, *start, limits)?;
+            Some(point_from_extremum(&extremum, index as u32, options))
+        });
+        let mut refined: Vec<Point> = refined.collect();
+        refined.sort_by_key(Point::order);
+        refined.dedup_by_key(|point| point.order());
+        points.append(&mut refined);
+    }
+    points
+}
+
+/// The extrema of an octave's inner DoG layers, one list a block of rows.
+fn find_extrema(
+    octave: &Octave,
+    dogs: &[f32],
+    threshold: f32,
+    n_layers: usize,
+    blocks: &mut Vec<Vec<[u32; 3]>>,
+) {
+    let blocks_a_layer = octave.height.div_ceil(BLOCK_ROWS);
+    blocks.resize_with((n_layers - 2) * blocks_a_layer, Vec::new);
+    blocks.par_iter_mut().enumerate().for_each(|(index, found)| {
+        found.clear();
+        let (layer, first_row) = (1 + index / blocks_a_layer, index % blocks_a_layer * BLOCK_ROWS);
+        let rows = first_row..first_row + BLOCK_ROWS;
+        vectorized(|| extrema(dogs, octave.width, octave.height, layer, rows, threshold, found));
+    });
+}
+
+fn point_from_extremum(extremum: &Extremum, octave: u32, options: &SiftOptions) -> Point {
+    let [x, y, layer] = extremum.position;
+    Point {
+        octave,
+        layer: extremum.pixel[2],
+        pixel: [extremum.pixel[0], extremum.pixel[1]],
+        position: [x, y],
+        scale: options.base_sigma_px * libm::exp2f(layer / options.scales_per_octave as f32),
+        response: extremum.value.abs(),
+    }
+}
+
+/// Points in their fixed order with an orientation each: those first in `rank`, as many as the limit allows.
+fn orient(octaves: &[Octave], points: &[Point], rank: &[u32], options: &SiftOptions) -> Vec<(Point, f32)> {
+    let limit = options.max_features as usize;
+    let oriented = rank[..rank.len().min(limit)].par_iter().map(|index| {
+        let point = &points[*index as usize];
+        let octave = &octaves[point.octave as usize];
+        let layer = octave.gaussian(point.layer as usize);
+        let mut angles = [0.0; MAX_ORIENTATIONS];
+        let (width, height) = (octave.width, octave.height);
+        let n = vectorized(|| orientation(layer, width, height, point.position, point.scale, &mut angles));
+        (*index, angles, n.min(options.max_orientations as usize))
+    });
+    let mut oriented: Vec<(u32, [f32; MAX_ORIENTATIONS], usize)> = oriented.collect();
+    let mut n_features = 0;
+    oriented.retain(|(_, _, n)| {
+        n_features += n;
+        n_features <= limit
+    });
+    oriented.sort_unstable_by_key(|(index, ..)| *index);
+    let flat = oriented
+        .iter()
+        .flat_map(|(index, angles, n)| angles[..*n].iter().map(|angle| (points[*index as usize], *angle)));
+    flat.collect()
 }
