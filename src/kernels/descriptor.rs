@@ -1,8 +1,8 @@
-//! SIFT descriptor (Lowe 2004, section 6): gradients at a 20 x 20 grid, 4 samples a cell, turned with the keypoint and
-//! interpolated between pixels; weighted by a Gaussian of 2 cells and shared linearly among 4 x 4 cells and 8
-//! directions; clamped at 0.2 of the norm; L1-root (Arandjelovic and Zisserman 2012), x 512, rounded, at most 255.
-//! Bins in Lowe's order: cell row, cell column, direction; direction b is the angle -b / 8 of a turn from the
-//! keypoint's orientation (x towards y). Positions are pixels of the octave, centres at integers. One invocation: one keypoint.
+//! SIFT descriptor (Lowe 2004, section 6): gradients on a turned grid of 20 x 20 samples, 4 a cell, interpolated between
+//! pixels (centres at integers), under a Gaussian of 2 cells, shared linearly among 4 x 4 cells and 8 directions;
+//! clamped at 0.2 of the norm; L1-root (Arandjelovic and Zisserman 2012), x 512, rounded, at most 255.
+//! Bins in Lowe's order: cell row, cell column, direction; direction b is the angle orientation - b / 8 of a turn,
+//! angles x towards y. One invocation: one keypoint.
 
 use std::f32::consts::TAU;
 
@@ -12,7 +12,7 @@ use crate::numerics::{atan2_poly, fold16};
 const CELLS: usize = 4;
 const DIRECTIONS: usize = 8;
 const SAMPLES_PER_CELL: usize = 4;
-/// Samples a side: those that share in a cell, less the outermost half cell's corner of no weight.
+/// Samples a side: half a cell beyond the outermost centres still shares in them.
 const SIDE: usize = (CELLS + 1) * SAMPLES_PER_CELL;
 const BINS: usize = CELLS * CELLS * DIRECTIONS;
 
@@ -146,4 +146,59 @@ fn sum16(values: &[f32; BINS]) -> f32 {
         }
     }
     fold16(partial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIDE_PX: usize = 64;
+    const CELL: f32 = 6.0;
+
+    fn described(layer: impl Fn(f32, f32) -> f32, orientation: f32) -> Descriptor {
+        let pixels =
+            (0..SIDE_PX * SIDE_PX).map(|i| layer((i % SIDE_PX) as f32 - 32.0, (i / SIDE_PX) as f32 - 32.0));
+        let pixels: Vec<f32> = pixels.collect();
+        descriptor(&pixels, SIDE_PX, SIDE_PX, [32.0, 32.0], CELL, orientation, &DescriptorGrid::default())
+    }
+
+    #[test]
+    fn directions_run_against_the_angle_as_lowes_do() {
+        for eighth in 0..8 {
+            let turn = eighth as f32 * TAU / 8.0;
+            let (sin, cos) = libm::sincosf(turn);
+            let ramp = |x: f32, y: f32| 0.01 * (cos * x + sin * y);
+            for (orientation, bin) in [(0.0, (8 - eighth) % 8), (turn, 0), (0.25 * TAU, (10 - eighth) % 8)] {
+                let bins = described(ramp, orientation);
+                for cell in bins.chunks_exact(8) {
+                    assert!(cell[bin] > 90, "turn {turn}, orientation {orientation}: {cell:?}");
+                    assert!(cell.iter().enumerate().all(|(b, v)| b == bin || *v < 20), "{cell:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cells_run_along_rows_and_turn_with_the_orientation() {
+        // Structure up to the right of the keypoint only.
+        let bump = |x: f32, y: f32| libm::expf(-0.02 * ((x - 9.0) * (x - 9.0) + (y + 3.0) * (y + 3.0)));
+        let strongest = |orientation: f32| {
+            let bins = described(bump, orientation);
+            let sums =
+                bins.chunks_exact(8).map(|cell| cell.iter().map(|v| *v as u32 * *v as u32).sum::<u32>());
+            sums.enumerate().max_by_key(|(_, sum)| *sum).map(|(cell, _)| (cell / 4, cell % 4))
+        };
+        assert_eq!(strongest(0.0), Some((1, 3)));
+        // Turned by a quarter from x to y, the structure lies at (-3, -9) of the keypoint's frame.
+        assert_eq!(strongest(0.25 * TAU), Some((0, 1)));
+        assert_eq!(strongest(0.5 * TAU), Some((2, 0)));
+    }
+
+    #[test]
+    fn squares_sum_to_512_squared() {
+        let bins = described(|x, y| 0.1 * libm::sinf(0.7 * x) + 0.2 * libm::cosf(0.3 * y + 0.1 * x * x), 0.3);
+        let sum: u32 = bins.iter().map(|v| *v as u32 * *v as u32).sum();
+        assert!((sum as f32 / (512.0 * 512.0) - 1.0).abs() < 0.01, "{sum}");
+        assert_eq!(described(|_, _| 0.5, 1.0), [0; BINS]);
+    }
 }

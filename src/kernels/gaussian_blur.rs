@@ -90,3 +90,58 @@ fn filter_span<'a, const N: usize>(taps: &GaussianTaps, at: impl Fn(isize) -> &'
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::SplitMix64;
+
+    fn blurred(source: &[f32], width: usize, height: usize, sigma: f64) -> Vec<f32> {
+        let mut target = vec![0.0; source.len()];
+        let mut scratch = vec![0.0; width + 2 * MAX_RADIUS];
+        gaussian_blur(source, width, height, &GaussianTaps::new(sigma), 0, &mut scratch, &mut target);
+        target
+    }
+
+    #[test]
+    fn an_impulse_becomes_a_gaussian_of_sigma_where_it_was() {
+        for (width, sigma) in [(97, 1.2), (97, 3.1), (31, 1.6)] {
+            let (x, y, height) = (width / 2, 33, 71);
+            let mut source = vec![0.0; width * height];
+            source[y * width + x] = 1.0;
+            let target = blurred(&source, width, height, sigma);
+            let moment = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+                let at = |i: usize| f((i % width) as f64 - x as f64, (i / width) as f64 - y as f64);
+                target.iter().enumerate().map(|(i, v)| *v as f64 * at(i)).sum()
+            };
+            assert!((moment(&|_, _| 1.0) - 1.0).abs() < 1e-5);
+            assert!(moment(&|dx, _| dx).abs() < 1e-5 && moment(&|_, dy| dy).abs() < 1e-5);
+            for variance in [moment(&|dx, _| dx * dx), moment(&|_, dy| dy * dy)] {
+                assert!((variance / (sigma * sigma) - 1.0).abs() < 0.01, "{variance} for sigma {sigma}");
+            }
+        }
+    }
+
+    #[test]
+    fn borders_are_clamped_at_any_width() {
+        let mut rng = SplitMix64::new(3, 0);
+        for (width, height) in [(1, 1), (5, 3), (33, 40), (100, 9)] {
+            let source: Vec<f32> = (0..width * height).map(|_| rng.unit() as f32).collect();
+            let taps = GaussianTaps::new(2.5);
+            let target = blurred(&source, width, height, 2.5);
+            let radius = taps.radius() as isize;
+            for (i, value) in target.iter().enumerate() {
+                let mut sum = 0.0;
+                for dy in -radius..=radius {
+                    for dx in -radius..=radius {
+                        let x = (i % width).saturating_add_signed(dx).min(width - 1);
+                        let y = (i / width).saturating_add_signed(dy).min(height - 1);
+                        let weight = taps.taps[dx.unsigned_abs()] * taps.taps[dy.unsigned_abs()];
+                        sum += weight as f64 * source[y * width + x] as f64;
+                    }
+                }
+                assert!((*value as f64 - sum).abs() < 1e-6);
+            }
+        }
+    }
+}

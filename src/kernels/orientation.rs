@@ -116,3 +116,35 @@ fn peaks(histogram: &[f32; BINS], orientations: &mut [f32; MAX_ORIENTATIONS]) ->
     }
     n
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oriented(layer: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+        let pixels: Vec<f32> =
+            (0..61 * 61).map(|i| layer((i % 61) as f32 - 30.0, (i / 61) as f32 - 30.0)).collect();
+        let mut angles = [0.0; MAX_ORIENTATIONS];
+        let n = orientation(&pixels, 61, 61, [30.0, 30.0], 2.0, &mut angles);
+        angles[..n].to_vec()
+    }
+
+    #[test]
+    fn a_ramp_points_uphill() {
+        for i in 0..100 {
+            let turn = (i as f32 - 49.7) * TAU / 100.0;
+            let (sin, cos) = libm::sincosf(turn);
+            let angles = oriented(|x, y| cos * x + sin * y);
+            assert_eq!(angles.len(), 1);
+            assert!((angles[0] - turn).abs() < 0.02, "{} for {turn}", angles[0]);
+        }
+    }
+
+    #[test]
+    fn a_corner_has_two_orientations_and_the_strongest_comes_first() {
+        let angles = oriented(|x, y| (0.95 * x).max(y));
+        assert_eq!(angles.len(), 2, "{angles:?}");
+        assert!((angles[0] - 0.25 * TAU).abs() < 0.1 && angles[1].abs() < 0.1, "{angles:?}");
+        assert_eq!(oriented(|_, _| 0.5), Vec::<f32>::new());
+    }
+}

@@ -17,3 +17,26 @@ pub fn upsample(source: &[f32], width: usize, height: usize, first_row: usize, t
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ramp_keeps_its_place() {
+        let (width, height) = (7, 5);
+        let source: Vec<f32> =
+            (0..width * height).map(|i| (i % width) as f32 + 10.0 * (i / width) as f32).collect();
+        let mut target = vec![0.0; 4 * width * height];
+        for (block, rows) in target.chunks_mut(2 * 2 * width).enumerate() {
+            upsample(&source, width, height, 2 * block, rows);
+        }
+        for y in 0..2 * height {
+            for x in 0..2 * width {
+                // The last pixel has no neighbour to lean to.
+                let at = |p: usize, size: usize| (0.5 * p as f32).min(size as f32 - 1.0);
+                assert_eq!(target[y * 2 * width + x], at(x, width) + 10.0 * at(y, height));
+            }
+        }
+    }
+}

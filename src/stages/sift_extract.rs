@@ -2,12 +2,15 @@
 
 mod scale_space;
 mod selection;
+#[cfg(test)]
+mod tests;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use self::scale_space::{BLOCK_ROWS, Octave, ScaleSpace, fill_dogs};
+use self::selection::rank;
 use crate::kernels::descriptor::{DescriptorGrid, descriptor};
 use crate::kernels::extrema::extrema;
 use crate::kernels::orientation::{MAX_ORIENTATIONS, orientation};
@@ -23,17 +26,19 @@ use crate::stages::{RunContext, Stage, StageError};
 pub struct SiftOptions {
     /// -1 doubles the picture first, 0 does not: a third of the keypoints in a fifth of the time.
     pub first_octave: i32,
-    /// Scales an octave is searched at, 1..=8. More finds more keypoints, at a higher cost.
+    /// Octaves at most, 1..=16. More finds larger keypoints, which repeat less.
+    pub octaves: u32,
+    /// Scales an octave is searched at, 2..=8. More finds more keypoints, at a higher cost.
     pub scales_per_octave: u32,
-    /// Gaussian sigma of the first scale in pixels of its octave, 0.8..=3.2.
+    /// Gaussian sigma of the first scale in pixels of its octave, 1.0..=2.4.
     pub base_sigma_px: f32,
-    /// Least |DoG| of a keypoint, gray in [0, 1]. Larger finds fewer keypoints.
+    /// Least |DoG| of a keypoint, gray in [0, 1], 0..=1. Larger finds fewer keypoints.
     pub min_contrast: f32,
-    /// Largest ratio of the principal curvatures of the DoG, > 1. Larger keeps keypoints along edges.
+    /// Largest ratio of the principal curvatures of the DoG, 1..=1e6. Larger keeps keypoints along edges.
     pub edge_ratio: f32,
     /// Orientations a position may have, 1..=4.
     pub max_orientations: u32,
-    /// Keypoints a picture may have, orientations counted. The strongest stay.
+    /// Keypoints a picture may have, orientations counted, 1..=1e6. The strongest stay, a quarter of them spread.
     pub max_features: u32,
     /// Width of a descriptor's cell in units of the keypoint's scale, 1..=6. Larger sees more around it.
     pub magnification: f32,
@@ -43,6 +48,7 @@ impl Default for SiftOptions {
     fn default() -> Self {
         SiftOptions {
             first_octave: -1,
+            octaves: 4,
             scales_per_octave: 3,
             base_sigma_px: 1.6,
             min_contrast: 0.02 / 3.0,
@@ -54,9 +60,33 @@ impl Default for SiftOptions {
     }
 }
 
+impl SiftOptions {
+    /// The first option outside its range, if any.
+    pub fn check(&self) -> Result<(), SiftOptionError> {
+        let whole = |value: u32| value as f64;
+        let checks = [
+            ("first_octave", self.first_octave as f64, -1.0..=0.0, "-1 or 0"),
+            ("octaves", whole(self.octaves), 1.0..=16.0, "1..=16"),
+            ("scales_per_octave", whole(self.scales_per_octave), 2.0..=8.0, "2..=8"),
+            ("base_sigma_px", self.base_sigma_px as f64, 1.0..=2.4, "1..=2.4"),
+            ("min_contrast", self.min_contrast as f64, 0.0..=1.0, "0..=1"),
+            ("edge_ratio", self.edge_ratio as f64, 1.0..=1e6, "1..=1e6"),
+            ("max_orientations", whole(self.max_orientations), 1.0..=4.0, "1..=4"),
+            ("max_features", whole(self.max_features), 1.0..=1e6, "1..=1e6"),
+            ("magnification", self.magnification as f64, 1.0..=6.0, "1..=6"),
+        ];
+        for (option, value, allowed, range) in checks {
+            if !allowed.contains(&value) {
+                return Err(SiftOptionError { option, value, range });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An option outside its range.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[error("sift_extract.{option} is {value}: choose {range}")]
+#[error("sift_extract.{option} is {value}, its range is {range}")]
 pub struct SiftOptionError {
     /// Name of the option.
     pub option: &'static str,
@@ -86,6 +116,7 @@ pub struct SiftExtract {
 impl SiftExtract {
     /// Checks the ranges of `options`.
     pub fn new(options: SiftOptions, _context: &RunContext) -> Result<Self, SiftOptionError> {
+        options.check()?;
         Ok(SiftExtract { options, scratch: SiftScratch::default() })
     }
 }
@@ -112,7 +143,7 @@ pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut S
     scratch.scale_space.build(gray, options);
     let points = detect(options, scratch);
     let octaves = scratch.scale_space.octaves();
-    let rank = selection::ranked(&points, [gray.width, gray.height]);
+    let rank = rank(&points, octaves, gray, options.max_features as usize);
     let oriented = orient(octaves, &points, &rank, options);
     let descriptors = oriented.par_iter().map(|(point, orientation)| {
         let octave = &octaves[point.octave as usize];
@@ -130,7 +161,7 @@ pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut S
     }
 }
 
-/// A refined extremum in pixels of its octave.
+/// A refined extremum. Positions and scale are pixels of its octave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     octave: u32,

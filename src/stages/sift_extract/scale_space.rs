@@ -70,7 +70,7 @@ impl ScaleSpace {
         }
         self.n_octaves = 0;
         self.source.resize(width * height, 0.0);
-        while width.min(height) >= MIN_SIDE_PX {
+        while width.min(height) >= MIN_SIDE_PX && self.n_octaves < options.octaves as usize {
             if self.octaves.len() == self.n_octaves {
                 self.octaves.push(Octave::default());
             }
@@ -79,7 +79,7 @@ impl ScaleSpace {
             octave.reset(width, height, step, n_layers);
             match before.last() {
                 None => {
-                    copy_or_double(gray, width, &mut self.source);
+                    copy_or_double(gray, width, &mut self.rows, &mut self.source);
                     let taps = taps_between(input_sigma, sigma(0));
                     let first = &mut octave.gaussians[..width * height];
                     blur(&self.source, width, height, &taps, &mut self.rows, first);
@@ -111,13 +111,13 @@ pub fn fill_dogs(octave: &Octave, dogs: &mut Vec<f32>) {
     });
 }
 
-fn copy_or_double(gray: &GrayImage, width: usize, target: &mut [f32]) {
+fn copy_or_double(gray: &GrayImage, width: usize, rows: &mut Vec<f32>, target: &mut [f32]) {
     if width == gray.width {
         target.copy_from_slice(&gray.data);
         return;
     }
-    target.par_chunks_mut(BLOCK_ROWS * width).enumerate().for_each(|(block, target)| {
-        vectorized(|| upsample(&gray.data, gray.width, gray.height, block * BLOCK_ROWS, target));
+    for_blocks(width, rows, target, |first_row, _, target| {
+        upsample(&gray.data, gray.width, gray.height, first_row, target);
     });
 }
 
@@ -129,12 +129,22 @@ fn blur(
     rows: &mut Vec<f32>,
     target: &mut [f32],
 ) {
-    let row_size = width + 2 * MAX_RADIUS;
-    rows.resize(rows.len().max(height.div_ceil(BLOCK_ROWS) * row_size), 0.0);
-    let blocks = target.par_chunks_mut(BLOCK_ROWS * width).zip(rows.par_chunks_exact_mut(row_size));
-    blocks.enumerate().for_each(|(block, (target, row))| {
-        vectorized(|| gaussian_blur(source, width, height, taps, block * BLOCK_ROWS, row, target));
+    for_blocks(width, rows, target, |first_row, row, target| {
+        gaussian_blur(source, width, height, taps, first_row, row, target);
     });
+}
+
+/// Runs `fill(first_row, row, block)` on all blocks of rows of `target`, each with a padded row of its own in `rows`.
+fn for_blocks(
+    width: usize,
+    rows: &mut Vec<f32>,
+    target: &mut [f32],
+    fill: impl Fn(usize, &mut [f32], &mut [f32]) + Sync,
+) {
+    let (block, row) = (BLOCK_ROWS * width, width + 2 * MAX_RADIUS);
+    rows.resize(rows.len().max(target.len().div_ceil(block) * row), 0.0);
+    let blocks = target.par_chunks_mut(block).zip(rows.par_chunks_exact_mut(row));
+    blocks.enumerate().for_each(|(index, (block, row))| vectorized(|| fill(index * BLOCK_ROWS, row, block)));
 }
 
 /// The first layer of the next octave: pixel (x, y) is pixel (2x, 2y), so centres stay at integers.
