@@ -308,3 +308,61 @@ pub fn select_points(
     points.truncate(room);
     points
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_follow_the_size() {
+        let of = |width, height| {
+            let options = KltOptions::for_size(width, height);
+            (options.levels, options.window_px)
+        };
+        assert_eq!((of(640, 360), of(1280, 720)), ((5, 15), (6, 21)));
+        assert_eq!((of(360, 640), of(720, 1280)), ((5, 15), (6, 21)));
+        assert_eq!((of(320, 240), of(960, 540), of(1920, 1080)), ((4, 15), (6, 19), (7, 21)));
+        // What the picture cannot hold: the top level is at least a window wide.
+        assert_eq!((of(1280, 100), of(1, 1), of(12, 4000)), ((3, 21), (1, 3), (1, 11)));
+    }
+
+    #[test]
+    fn what_the_user_says_holds_as_far_as_the_picture_does() {
+        let user = KltPushOptions {
+            levels: Some(12),
+            window_px: Some(31),
+            min_ncc: Some(0.5),
+            capacity: Some(8192),
+            ..Default::default()
+        };
+        let options = user.for_size(640, 360);
+        assert_eq!((options.levels, options.window_px, options.capacity), (4, 31, 8192));
+        assert_eq!(options.min_ncc, 0.5);
+        assert_eq!(user.for_size(20, 20).window_px, 19);
+        assert_eq!(KltPushOptions::default().for_size(640, 360), KltOptions::for_size(640, 360));
+    }
+
+    #[test]
+    fn an_option_out_of_range_is_named() {
+        let wrong = |text: &str| {
+            let options: KltPushOptions = toml::from_str(text).expect("a table");
+            options.check().map_err(|error| error.to_string())
+        };
+        assert_eq!(wrong("window_px = 15\nphotometric = 0"), Ok(()));
+        let message = "klt_push.window_px is 14, but must be odd, 3..=63";
+        assert_eq!(wrong("window_px = 14"), Err(message.to_owned()));
+        for text in
+            ["levels = 0", "max_iterations = 256", "epsilon_px = 0.0", "min_eigen = -1.0", "capacity = 8193"]
+        {
+            assert!(wrong(text).is_err(), "{text}");
+        }
+        for text in ["photometric = 3", "quality_level = 1.5", "min_distance_px = 0.5", "max_age_frames = 0"]
+        {
+            assert!(wrong(text).is_err(), "{text}");
+        }
+        for text in ["forward_backward_px = 0.0", "min_ncc = nan", "epsilon_px = inf", "window_px = 65"] {
+            assert!(wrong(text).is_err(), "{text}");
+        }
+        assert!(toml::from_str::<KltPushOptions>("halfwindow = 7").is_err());
+    }
+}

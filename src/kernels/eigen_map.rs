@@ -63,3 +63,40 @@ pub fn min_eigenvalue(xx: f32, xy: f32, yy: f32) -> f32 {
     let root = (difference * difference + 4.0 * (xy * xy)).sqrt();
     (0.5 * ((xx + yy) - root)).max(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::SplitMix64;
+
+    #[test]
+    fn the_map_is_the_smaller_eigenvalue_inside_and_zero_in_the_margin() {
+        let (width, height, margin) = (37, 41, 7);
+        let mut rng = SplitMix64::new(4, 0);
+        let mut noise = || -> Vec<f32> { (0..width * height).map(|_| rng.unit() as f32 - 0.5).collect() };
+        let (dx, dy) = (noise(), noise());
+        let mut out = vec![f32::NAN; width * height];
+        eigen_map(&dx, &dy, width, margin, &mut out);
+        for (i, &value) in out.iter().enumerate() {
+            let (x, y) = (i % width, i / width);
+            if x < margin || y < margin || x + margin >= width || y + margin >= height {
+                assert_eq!(value, 0.0, "pixel ({x}, {y})");
+                continue;
+            }
+            let mut tensor = nalgebra::Matrix2::<f64>::zeros();
+            for j in (y - 1..=y + 1).flat_map(|row| (x - 1..=x + 1).map(move |column| row * width + column)) {
+                let gradient = nalgebra::Vector2::new(dx[j] as f64, dy[j] as f64);
+                tensor += gradient * gradient.transpose();
+            }
+            let expected = tensor.symmetric_eigenvalues().min();
+            assert!((value as f64 - expected).abs() < 1e-5, "pixel ({x}, {y}): {value}, {expected}");
+        }
+    }
+
+    #[test]
+    fn a_picture_smaller_than_its_margins_is_zero() {
+        let mut out = [f32::NAN; 15];
+        eigen_map(&[1.0; 15], &[1.0; 15], 5, 7, &mut out);
+        assert_eq!(out, [0.0; 15]);
+    }
+}

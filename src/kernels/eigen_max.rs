@@ -21,3 +21,18 @@ pub fn eigen_max(values: &[f32]) -> f32 {
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_is_found_wherever_it_is() {
+        assert_eq!(eigen_max(&[]), 0.0);
+        for i in 0..37 {
+            let mut values = vec![0.5; 37];
+            values[i] = 2.0;
+            assert_eq!(eigen_max(&values), 2.0, "at {i}");
+        }
+    }
+}

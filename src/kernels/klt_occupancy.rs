@@ -89,3 +89,42 @@ pub fn klt_occupancy(grid: &Grid, alive: &[[f32; 2]], out: &mut Occupancy) {
         out.tracks[*start as usize] = track as u32;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_track_is_in_its_cell_once() {
+        let grid = Grid::new(20, 17, 8.0);
+        assert_eq!((grid.columns, grid.rows), (3, 3));
+        // Cell 0 ends half a pixel before pixel 8; outside counts to the nearest cell.
+        let alive = [[7.4, 0.0], [7.6, 0.0], [3.0, 3.0], [-9.0, 99.0], [19.0, 16.0]];
+        let mut occupancy = Occupancy::default();
+        for _ in 0..2 {
+            occupancy.resize(&grid, alive.len());
+            klt_occupancy(&grid, &alive, &mut occupancy);
+            let cells: Vec<_> = (0..9).map(|cell| occupancy.of(cell).to_vec()).collect();
+            let none = Vec::new();
+            let expected = [
+                vec![0, 2],
+                vec![1],
+                none.clone(),
+                none.clone(),
+                none.clone(),
+                none.clone(),
+                vec![3],
+                none,
+                vec![4],
+            ];
+            assert_eq!(cells, expected);
+        }
+    }
+
+    #[test]
+    fn a_neighbourhood_is_what_the_border_leaves_of_nine_cells() {
+        let grid = Grid::new(32, 24, 8.0);
+        assert_eq!(grid.neighbourhood(5).collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 8, 9, 10]);
+        assert_eq!(grid.neighbourhood(3).collect::<Vec<_>>(), [2, 3, 6, 7]);
+    }
+}

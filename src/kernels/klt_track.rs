@@ -422,3 +422,21 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
         if energy > 0.0 { product / energy.sqrt() } else { 0.0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_word_holds_reason_and_iterations() {
+        let alive = TrackRecord::new(1.0, 2.0, 0.5, None, 20);
+        assert!(alive.is_alive() && alive.reason().is_none() && alive.iterations() == 20);
+        assert_eq!(alive.status, (1 + (20 << 16)) as f32);
+        for reason in EndReason::ALL {
+            let ended = TrackRecord::new(1.0, 2.0, 0.5, Some(reason), 255);
+            assert!(!ended.is_alive());
+            assert_eq!((ended.reason(), ended.iterations()), (Some(reason), 255));
+            assert_eq!(ended.status, (reason.number() as u32 * 2 + (255 << 16)) as f32);
+        }
+    }
+}

@@ -82,3 +82,35 @@ fn blur_y(rows: [&[f32]; 5], out: &mut [f32]) {
         out[x] = taps(rows[0][x], rows[1][x], rows[2][x], rows[3][x], rows[4][x]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::SplitMix64;
+
+    #[test]
+    fn halving_is_the_separable_binomial_blur_of_every_second_pixel() {
+        let mut rng = SplitMix64::new(1, 0);
+        for (width, height) in
+            [(1usize, 1usize), (2, 2), (1, 5), (3, 4), (7, 2), (18, 33), (41, 37), (64, 10)]
+        {
+            let source: Vec<f32> = (0..width * height).map(|_| rng.unit() as f32).collect();
+            let (half_width, half_height) = (width.div_ceil(2), height.div_ceil(2));
+            let mut blurred_x = vec![0.0; half_width * height];
+            let mut out = vec![f32::NAN; half_width * half_height];
+            pyramid_down(&source, width, &mut blurred_x, &mut out);
+            for (i, &value) in out.iter().enumerate() {
+                let (x, y) = (2 * (i % half_width) as isize, 2 * (i / half_width) as isize);
+                let mut expected = 0.0;
+                for (r, a) in (-2..).zip([1.0, 4.0, 6.0, 4.0, 1.0f64]) {
+                    for (c, b) in (-2..).zip([1.0, 4.0, 6.0, 4.0, 1.0f64]) {
+                        let row = (y + r).clamp(0, height as isize - 1) as usize;
+                        let column = (x + c).clamp(0, width as isize - 1) as usize;
+                        expected += a * b / 256.0 * source[row * width + column] as f64;
+                    }
+                }
+                assert!((value as f64 - expected).abs() < 1e-6, "{width}x{height}, pixel {i}");
+            }
+        }
+    }
+}

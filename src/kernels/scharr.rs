@@ -60,3 +60,40 @@ fn scharr_row([above, row, below]: [&[f32]; 3], out_x: &mut [f32], out_y: &mut [
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::SplitMix64;
+
+    #[test]
+    fn gradients_are_scharr_with_the_border_repeated() {
+        let mut rng = SplitMix64::new(2, 0);
+        for (width, height) in [(1, 1), (2, 3), (1, 6), (9, 1), (18, 33), (50, 20)] {
+            let gray: Vec<f32> = (0..width * height).map(|_| rng.unit() as f32).collect();
+            let (mut dx, mut dy) = (vec![f32::NAN; gray.len()], vec![f32::NAN; gray.len()]);
+            scharr(&gray, width, &mut dx, &mut dy);
+            for i in 0..gray.len() {
+                let (x, y) = ((i % width) as isize, (i / width) as isize);
+                let at = |c: isize, r: isize| {
+                    let (c, r) =
+                        ((x + c).clamp(0, width as isize - 1), (y + r).clamp(0, height as isize - 1));
+                    gray[r as usize * width + c as usize] as f64
+                };
+                let weights = [(-1, 3.0), (0, 10.0), (1, 3.0)];
+                let along_x: f64 = weights.iter().map(|&(r, w)| w / 32.0 * (at(1, r) - at(-1, r))).sum();
+                let along_y: f64 = weights.iter().map(|&(c, w)| w / 32.0 * (at(c, 1) - at(c, -1))).sum();
+                assert!((dx[i] as f64 - along_x).abs() < 1e-6, "{width}x{height}, d/dx of pixel {i}");
+                assert!((dy[i] as f64 - along_y).abs() < 1e-6, "{width}x{height}, d/dy of pixel {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ramp_has_its_slope() {
+        let gray: Vec<f32> = (0..7 * 5).map(|i| 0.25 * (i % 7) as f32 - 0.125 * (i / 7) as f32).collect();
+        let (mut dx, mut dy) = (vec![0.0; 35], vec![0.0; 35]);
+        scharr(&gray, 7, &mut dx, &mut dy);
+        assert_eq!((dx[17], dy[17]), (0.25, -0.125));
+    }
+}

@@ -56,13 +56,17 @@ impl KltPush {
     /// An option is out of its range.
     pub fn new(options: KltPushOptions, _context: &RunContext) -> Result<KltPush, KltOptionError> {
         options.check()?;
-        Ok(KltPush {
+        Ok(KltPush::with_options(options))
+    }
+
+    fn with_options(options: KltPushOptions) -> KltPush {
+        KltPush {
             options,
             previous: None,
             given: VecDeque::new(),
             blurred_x: Vec::new(),
             scratch: TrackScratch::default(),
-        })
+        }
     }
 
     /// The pyramid of `frame`, in the buffers of one that no one reads any more where there is one.
@@ -120,4 +124,101 @@ fn advance(tracks: Vec<Track>, records: &[TrackRecord], max_age_frames: u32) -> 
         }
     }
     (alive, ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{FrameInfo, Sizes, VideoInfo};
+    use crate::picture::{ColorMatrix, GrayImage, Picture, PixelLayout};
+
+    /// A texture of 80 x 60 that moves right by `shift` pixels.
+    fn frame(number: u64, shift: f32, size: (usize, usize)) -> GrayFrame {
+        let mut gray = GrayImage::new(size.0, size.1);
+        for (i, value) in gray.data.iter_mut().enumerate() {
+            let (x, y) = ((i % size.0) as f32 - shift, (i / size.0) as f32);
+            *value = 0.5
+                + 0.2 * (0.31 * x + 0.1 * y).sin() * (0.27 * y - 0.04 * x).cos()
+                + 0.1 * (0.13 * x * y / 40.0).sin();
+        }
+        let picture = Picture {
+            width: size.0 as u32,
+            height: size.1 as u32,
+            pixel_aspect: (1, 1),
+            layout: PixelLayout::Gray,
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+            planes: Vec::new(),
+        };
+        let analysis = (size.0 as u32, size.1 as u32);
+        let info =
+            FrameInfo { index: number as u32, number, pts_ns: 0, video: Arc::new(VideoInfo::default()) };
+        let sizes = Sizes { analysis, exported: analysis, scale: 1.0 };
+        GrayFrame { info, picture: Arc::new(picture), gray: Arc::new(gray), sizes }
+    }
+
+    fn stage(options: KltPushOptions) -> KltPush {
+        options.check().expect("valid options");
+        KltPush::with_options(options)
+    }
+
+    fn table(positions: &[[f32; 2]]) -> TrackTable {
+        let track = |(i, &[x, y]): (usize, &[f32; 2])| Track {
+            id: 10 + i as u32,
+            x,
+            y,
+            age: 0,
+            at_keyframe: [x, y],
+            claims: Vec::new(),
+        };
+        TrackTable { tracks: positions.iter().enumerate().map(track).collect(), next_id: 99 }
+    }
+
+    #[test]
+    fn tracks_move_and_age_and_end_with_their_reason() {
+        let mut stage = stage(KltPushOptions { max_age_frames: Some(2), ..Default::default() });
+        let first = stage.fire((frame(0, 0.0, (80, 60)), TrackTable::default())).expect("first frame");
+        assert!(first.tracks.tracks.is_empty() && first.ends.is_empty());
+        let start = table(&[[30.0, 30.0], [3.0, 30.0], [45.0, 28.0]]);
+        let second = stage.fire((frame(1, 1.5, (80, 60)), start)).expect("second frame");
+        assert_eq!(second.ends, [TrackEnd { track: 11, reason: EndReason::OutOfFrame }]);
+        assert_eq!(second.tracks.next_id, 99);
+        for (track, (id, x, y)) in second.tracks.tracks.iter().zip([(10, 31.5, 30.0), (12, 46.5, 28.0)]) {
+            assert_eq!((track.id, track.age), (id, 1));
+            assert!((track.x - x).hypot(track.y - y) < 0.1, "track {id} at ({}, {})", track.x, track.y);
+            assert_eq!(track.at_keyframe, [x - 1.5, y]);
+        }
+        let third = stage.fire((frame(2, 3.0, (80, 60)), second.tracks)).expect("third frame");
+        assert_eq!(third.tracks.tracks.iter().map(|t| (t.id, t.age)).collect::<Vec<_>>(), [(10, 2), (12, 2)]);
+        let fourth = stage.fire((frame(3, 4.5, (80, 60)), third.tracks)).expect("fourth frame");
+        let aged = |track| TrackEnd { track, reason: EndReason::Age };
+        assert_eq!((fourth.tracks.tracks.len(), fourth.ends), (0, vec![aged(10), aged(12)]));
+    }
+
+    #[test]
+    fn a_pyramid_is_reused_only_when_no_one_reads_it() {
+        let mut stage = stage(KltPushOptions::default());
+        let mut fire = |number| {
+            let given =
+                stage.fire((frame(number, number as f32, (80, 60)), TrackTable::default())).expect("a frame");
+            given.tracker.expect("a tracker").pyramid
+        };
+        let kept = fire(0);
+        let copy = Pyramid::clone(&kept);
+        let addresses: Vec<_> = (1..6).map(|number| fire(number).levels[0].gradient_x.as_ptr()).collect();
+        assert_eq!(*kept, copy);
+        assert!(addresses.iter().all(|&address| address != kept.levels[0].gradient_x.as_ptr()));
+        assert_eq!(addresses[0], addresses[2]);
+    }
+
+    #[test]
+    fn a_change_of_size_is_an_error() {
+        let mut stage = stage(KltPushOptions::default());
+        stage.fire((frame(0, 0.0, (80, 60)), TrackTable::default())).expect("first frame");
+        let error = stage.fire((frame(7, 0.0, (60, 80)), TrackTable::default())).expect_err("another size");
+        assert_eq!(
+            error.to_string(),
+            "frame 7 is 60x80 at analysis size, but the frame before is 80x60: give one video or pictures of one size"
+        );
+    }
 }

@@ -8,16 +8,16 @@ pub fn scene() -> GrayImage {
     textured(640, 360, 400, 1)
 }
 
-/// Gray 0.5, `n_gaussians` of random place, size (sigma 3 to 14 px) and sign, a checker of period 11 px.
+/// Gray 0.5, `n_gaussians` of random place, size (sigma 3 to 12 px) and sign, a checker of period 11 px.
 pub fn textured(width: usize, height: usize, n_gaussians: usize, seed: u64) -> GrayImage {
     let mut rng = SplitMix64::new(seed, 0);
     let mut image = from_function(width, height, |x, y| {
         let wave = std::f32::consts::TAU / 11.0;
-        0.5 + 0.05 * (wave * x).sin() * (wave * y).sin()
+        0.5 + 0.07 * (wave * x).sin() * (wave * y).sin()
     });
     for _ in 0..n_gaussians {
         let (cx, cy) = (rng.unit() as f32 * width as f32, rng.unit() as f32 * height as f32);
-        let sigma = 3.0 + 11.0 * rng.unit() as f32;
+        let sigma = 3.0 + 9.0 * rng.unit() as f32;
         let amplitude = 0.5 * rng.unit() as f32 - 0.25;
         add_gaussian(&mut image, [cx, cy], sigma, amplitude);
     }
@@ -99,9 +99,9 @@ fn turn([x, y]: [f64; 2], degrees: f64, scale: f64) -> [f64; 2] {
     [Warp::CENTRE[0] + scale * (cos * dx - sin * dy), Warp::CENTRE[1] + scale * (sin * dx + cos * dy)]
 }
 
-/// gain * image + offset.
+/// gain * image + offset, clipped to [0, 1].
 pub fn relit(image: &GrayImage, gain: f32, offset: f32) -> GrayImage {
-    let data = image.data.iter().map(|v| gain * v + offset).collect();
+    let data = image.data.iter().map(|v| (gain * v + offset).clamp(0.0, 1.0)).collect();
     GrayImage { data, ..*image }
 }
 

@@ -117,3 +117,60 @@ fn copy_clamped<const ROW: usize>(image: &[f32], place: &Place, patch: &mut Patc
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::SplitMix64;
+
+    /// Bilinear with the border repeated, the plain way.
+    fn sample(image: &[f32], width: usize, height: usize, x: f64, y: f64) -> f64 {
+        let at = |x: f64, y: f64| {
+            let (x, y) =
+                (x.clamp(0.0, width as f64 - 1.0) as usize, y.clamp(0.0, height as f64 - 1.0) as usize);
+            image[y * width + x] as f64
+        };
+        let (x0, y0) = (x.floor(), y.floor());
+        let row = |y: f64| (1.0 - (x - x0)) * at(x0, y) + (x - x0) * at(x0 + 1.0, y);
+        (1.0 - (y - y0)) * row(y0) + (y - y0) * row(y0 + 1.0)
+    }
+
+    fn check<const ROW: usize, const CHUNKS: usize>(
+        n: usize,
+        width: usize,
+        height: usize,
+        rng: &mut SplitMix64,
+    ) {
+        let image: Vec<f32> = (0..width * height).map(|_| rng.unit() as f32).collect();
+        let mut patch = [[[0.0; ROW]; 3]; ROW];
+        let mut out = [[0.0; 16]; CHUNKS];
+        for _ in 0..40 {
+            let spread = |size: usize, unit: f64| (unit * (size as f64 + 60.0) - 30.0) as f32;
+            let at = [spread(width, rng.unit()), spread(height, rng.unit())];
+            read(&image, &Place::new(width, height, at, n), 7.0, &mut patch, &mut out);
+            let out = out.as_flattened();
+            for i in 0..n * n {
+                let offset = [i % n, i / n].map(|v| v as f64 - (n / 2) as f64);
+                let (x, y) = (at[0] as f64 + offset[0], at[1] as f64 + offset[1]);
+                let expected = sample(&image, width, height, x, y);
+                assert!(
+                    (out[i] as f64 - expected).abs() < 1e-5,
+                    "{width}x{height}, window {n} at {at:?}, sample {i}"
+                );
+            }
+            assert!(out[n * n..(n * n).next_multiple_of(16)].iter().all(|&v| v == 7.0));
+        }
+    }
+
+    #[test]
+    fn windows_are_bilinear_inside_and_repeat_the_border_outside() {
+        let mut rng = SplitMix64::new(3, 0);
+        for (width, height) in [(1, 1), (5, 9), (16, 16), (17, 30), (40, 23), (90, 70)] {
+            check::<16, 15>(15, width, height, &mut rng);
+            check::<16, 15>(3, width, height, &mut rng);
+            check::<24, 28>(21, width, height, &mut rng);
+            check::<32, 61>(31, width, height, &mut rng);
+            check::<64, 249>(63, width, height, &mut rng);
+        }
+    }
+}
