@@ -321,7 +321,7 @@ mod tests {
         };
         assert_eq!((of(640, 360), of(1280, 720)), ((5, 15), (6, 21)));
         assert_eq!((of(360, 640), of(720, 1280)), ((5, 15), (6, 21)));
-        assert_eq!((of(320, 240), of(960, 540), of(1920, 1080)), ((4, 15), (6, 19), (7, 21)));
+        assert_eq!((of(320, 240), of(960, 540), of(1920, 1080)), ((4, 15), (5, 19), (6, 21)));
         // What the picture cannot hold: the top level is at least a window wide.
         assert_eq!((of(1280, 100), of(1, 1), of(12, 4000)), ((3, 21), (1, 3), (1, 11)));
     }
