@@ -62,7 +62,6 @@ fn a_checkerboard_gives_its_corners_and_nothing_on_its_edges() {
 fn picks_keep_margin_quality_and_distance() {
     let (eigen, options) = (scene_eigen(), defaults());
     let picks = select(eigen, &[], &options, usize::MAX);
-    println!("{} picks", picks.len());
     assert!(picks.len() > 500, "{} picks", picks.len());
     assert_eq!(close_pairs(&positions(&picks), 8.0), 0);
     for p in &picks {
