@@ -114,11 +114,8 @@ impl MatchScratch {
             for (panel_idx, ((panel, column_norms), of_columns)) in columns.enumerate() {
                 for g in 0..block.len().div_ceil(ROWS) {
                     let products = dots(&groups[g], panel);
-                    for r in 0..ROWS {
-                        let mut distances2 = [0; LANES];
-                        for lane in 0..LANES {
-                            distances2[lane] = norms[g][r] + column_norms[lane] - 2 * products[r][lane];
-                        }
+                    for (r, products) in products.iter().enumerate() {
+                        let distances2 = squared_distances(norms[g][r], column_norms, products);
                         of_rows[g][r].update(&distances2, panel_idx as i32);
                         of_columns.update(&distances2, (begin + g * ROWS + r) as i32);
                     }
@@ -214,6 +211,16 @@ impl LaneNearest {
         }
         best
     }
+}
+
+/// |a - b|^2 = |a|^2 + |b|^2 - 2 a b, lane by lane.
+#[inline(always)]
+fn squared_distances(row_norm: i32, column_norms: &[i32; LANES], products: &[i32; LANES]) -> [i32; LANES] {
+    let mut distances2 = [0; LANES];
+    for lane in 0..LANES {
+        distances2[lane] = row_norm + column_norms[lane] - 2 * products[lane];
+    }
+    distances2
 }
 
 fn squared_norm(descriptor: &Descriptor) -> i32 {

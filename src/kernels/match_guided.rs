@@ -193,7 +193,7 @@ impl Strips {
             let (low, high) = (a.min(b) - margin, a.max(b) + margin);
             let from = strip.partition_point(|entry| entry.0 < low);
             for &(across, index) in &strip[from..] {
-                if !(across <= high) {
+                if across > high {
                     break;
                 }
                 if line.is_near(positions[index as usize]) {

@@ -67,7 +67,7 @@ impl KeyframeGateOptions {
         if self.min_tracks == 0 {
             return Err(OptionError::new("min_tracks", 0, "must be at least 1"));
         }
-        if !(self.max_gap_s > 0.0) {
+        if self.max_gap_s.is_nan() || self.max_gap_s <= 0.0 {
             return Err(OptionError::new("max_gap_s", self.max_gap_s, "must be above 0"));
         }
         match (self.max_keyframes, &self.keyframes_file) {

@@ -118,6 +118,7 @@ mod tests {
     }
 
     type Row = (u32, u32, Source, Option<u32>);
+    type Case<'a> = (&'a str, &'a [(u32, u32, u32)], &'a [(u32, u32, u32)], &'a [Row]);
 
     fn rows(matches: Vec<Match>) -> Vec<Row> {
         matches.into_iter().map(|m| (m.first, m.second, m.source, m.track)).collect()
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn merge_table() {
         use Source::{Both, Klt, Sift};
-        let cases: [(&str, &[(u32, u32, u32)], &[(u32, u32, u32)], &[Row]); 9] = [
+        let cases: [Case; 9] = [
             ("nothing", &[], &[], &[]),
             ("tracks only", &[(1, 7, 40), (5, 0, 41)], &[], &[(1, 7, Klt, Some(40)), (5, 0, Klt, Some(41))]),
             ("descriptors only", &[], &[(1, 7, 9), (5, 0, 8)], &[(1, 7, Sift, None), (5, 0, Sift, None)]),
