@@ -4,41 +4,70 @@
 pub(super) const MAX_DEGREE: usize = 10;
 const MAX_ITERATIONS: usize = 80;
 
-/// Writes the real roots of c0 + c1 x + c2 x^2 + ... in ascending order and says how many there are. A root of even
-/// multiplicity may be missed.
-///
-/// The roots of the derivative cut the line into pieces with at most one root each, where a bracketed Newton's method
-/// cannot fail; the derivative's roots are found the same way, from degree 1 upwards.
+/// Writes the real roots of c0 + c1 x + c2 x^2 + ... and says how many there are: those within [-1, 1] in ascending
+/// order, then the others as the inverses of the roots of the reversed polynomial. A root of even multiplicity may be
+/// missed.
 pub(super) fn real_roots(coefficients: &[f64], roots: &mut [f64; MAX_DEGREE]) -> usize {
     let Some(degree) = effective_degree(coefficients) else { return 0 };
-    let bound = root_bound(&coefficients[..=degree]);
-    if !bound.is_finite() {
-        return 0;
+    let mut polynomial = [0.0; MAX_DEGREE + 1];
+    polynomial[..=degree].copy_from_slice(&coefficients[..=degree]);
+    let n_inner = roots_in_unit(&polynomial[..=degree], roots);
+    polynomial[..=degree].reverse();
+    let mut inverses = [0.0; MAX_DEGREE];
+    let n_inverses = roots_in_unit(&polynomial[..=degree], &mut inverses);
+    let outer = inverses[..n_inverses].iter().filter(|w| w.abs() < 1.0 && **w != 0.0).map(|w| 1.0 / w);
+    // Rounding may count a root at -1 or 1 twice; there are never more than the degree.
+    let mut count = n_inner;
+    for (root, z) in roots[n_inner..degree].iter_mut().zip(outer) {
+        *root = z;
+        count += 1;
     }
+    count
+}
+
+/// The roots within [-1, 1]. The roots of the derivative cut the interval into pieces with at most one root each, where
+/// a bracketed Newton's method cannot fail; the derivative's roots are found the same way, from degree 1 upwards.
+fn roots_in_unit(polynomial: &[f64], roots: &mut [f64; MAX_DEGREE]) -> usize {
+    let degree = polynomial.len() - 1;
     let mut count = 0;
     let mut derivative = [0.0; MAX_DEGREE + 1];
     for order in (0..degree).rev() {
         let n = degree - order;
         for i in 0..=n {
-            let falling: f64 = (i + 1..=i + order).map(|k| k as f64).product();
-            derivative[i] = coefficients[i + order] * falling;
+            derivative[i] = polynomial[i + order] * FALLING[order][i];
         }
-        count = next_roots(&derivative[..=n], bound, roots, count);
+        let tolerance = if order == 0 { 1e-14 } else { 1e-8 };
+        count = next_roots(&derivative[..=n], tolerance, roots, count);
     }
     count
 }
 
+/// `[order][i]`: what the derivative of that order multiplies the coefficient of its x^i by.
+const FALLING: [[f64; MAX_DEGREE + 1]; MAX_DEGREE] = {
+    let mut table = [[1.0; MAX_DEGREE + 1]; MAX_DEGREE];
+    let mut order = 1;
+    while order < MAX_DEGREE {
+        let mut i = 0;
+        while i <= MAX_DEGREE {
+            table[order][i] = table[order - 1][i] * (i + order) as f64;
+            i += 1;
+        }
+        order += 1;
+    }
+    table
+};
+
 /// Replaces the roots of the derivative of `polynomial` by its own.
-fn next_roots(polynomial: &[f64], bound: f64, roots: &mut [f64; MAX_DEGREE], n_critical: usize) -> usize {
+fn next_roots(polynomial: &[f64], tolerance: f64, roots: &mut [f64; MAX_DEGREE], n_critical: usize) -> usize {
     let mut count = 0;
-    let mut low = -bound;
+    let mut low = -1.0;
     let mut at_low = evaluate(polynomial, low).0;
     for piece in 0..=n_critical {
-        let high = if piece < n_critical { roots[piece] } else { bound };
+        let high = if piece < n_critical { roots[piece] } else { 1.0 };
         let at_high = evaluate(polynomial, high).0;
         if (at_low < 0.0) != (at_high < 0.0) && count < polynomial.len() - 1 {
             // `count <= piece`, so no critical point is overwritten before it is read.
-            roots[count] = bracketed_root(polynomial, low, high, at_low < 0.0);
+            roots[count] = bracketed_root(polynomial, tolerance, [low, high], [at_low, at_high]);
             count += 1;
         }
         (low, at_low) = (high, at_high);
@@ -46,11 +75,18 @@ fn next_roots(polynomial: &[f64], bound: f64, roots: &mut [f64; MAX_DEGREE], n_c
     count
 }
 
-fn bracketed_root(polynomial: &[f64], mut low: f64, mut high: f64, negative_at_low: bool) -> f64 {
-    let mut x = 0.5 * (low + high);
+/// The root between two points where the polynomial has opposite signs, from where the chord meets 0.
+fn bracketed_root(
+    polynomial: &[f64],
+    tolerance: f64,
+    [mut low, mut high]: [f64; 2],
+    [at_low, at_high]: [f64; 2],
+) -> f64 {
+    let chord = low + (high - low) * (at_low / (at_low - at_high));
+    let mut x = if chord > low && chord < high { chord } else { 0.5 * (low + high) };
     for _ in 0..MAX_ITERATIONS {
         let (value, slope) = evaluate(polynomial, x);
-        if (value < 0.0) == negative_at_low {
+        if (value < 0.0) == (at_low < 0.0) {
             low = x;
         } else {
             high = x;
@@ -59,7 +95,7 @@ fn bracketed_root(polynomial: &[f64], mut low: f64, mut high: f64, negative_at_l
         let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
         let step = (next - x).abs();
         x = next;
-        if step <= 1e-13 * x.abs().max(1e-3) {
+        if step <= tolerance {
             break;
         }
     }
@@ -83,13 +119,6 @@ fn effective_degree(coefficients: &[f64]) -> Option<usize> {
     (1..coefficients.len()).rev().find(|&i| coefficients[i].abs() > 1e-14 * largest)
 }
 
-/// Fujiwara's bound on the absolute value of the roots.
-fn root_bound(coefficients: &[f64]) -> f64 {
-    let degree = coefficients.len() - 1;
-    let ratio = |i: usize| (coefficients[i] / coefficients[degree]).abs();
-    (0..degree).fold(0.0_f64, |m, i| m.max(2.0 * libm::pow(ratio(i), 1.0 / (degree - i) as f64)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,10 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn finds_all_real_roots_in_order() {
+    fn finds_all_real_roots() {
         let expected = [-30.0, -2.5, -0.3, -0.29, 0.0, 0.7, 1.0, 4.0, 9.0, 55.0];
         let mut roots = [0.0; MAX_DEGREE];
         assert_eq!(real_roots(&with_roots(&expected), &mut roots), 10);
+        roots.sort_by(f64::total_cmp);
         for (root, expected) in roots.iter().zip(expected) {
             assert!((root - expected).abs() < 1e-7, "{root} {expected}");
         }
