@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use self::match_log::MatchLog;
-use self::picture_file::PictureWriter;
+use self::picture_file::{EncodeError, PictureWriter};
 use self::track_log::TrackLog;
 use super::{RunContext, Stage, StageError, StreamEnd};
 use crate::colmap::database::{DatabaseError, DatabaseWriter};
@@ -81,7 +81,7 @@ pub enum ExportError {
         /// The image.
         name: String,
         /// The encoder's reason.
-        source: image::ImageError,
+        source: EncodeError,
     },
     /// The picture cannot be made RGB.
     #[error("cannot convert the picture of image {name}")]

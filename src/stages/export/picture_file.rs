@@ -1,25 +1,46 @@
 //! Keyframe pictures as files.
 
 use std::fs;
-use std::io::Cursor;
 use std::path::PathBuf;
 
-use image::codecs::jpeg::JpegEncoder;
+use image::RgbImage;
 use image::codecs::png::PngEncoder;
+use jpeg_encoder::{ColorType, Encoder, EncodingError, SamplingFactor};
 use serde::{Deserialize, Serialize};
 
 use super::{ExportError, io_error};
 use crate::message::FrameInfo;
-use crate::picture::{Picture, rgb_from_picture};
+use crate::picture::{Picture, PixelLayout, rgb_from_picture};
 
 /// File format of the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageFormat {
-    /// JPEG, chroma at full size.
+    /// JPEG, chroma halved where the picture's is.
     Jpg,
     /// PNG: exact and several times larger.
     Png,
+}
+
+/// What an encoder says against a picture.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// More than JPEG can hold.
+    #[error(
+        "{width} x {height} pixels are too many for JPEG (65535): use export.image_format = \"png\" or --max-image-size"
+    )]
+    JpegSize {
+        /// Exported width.
+        width: u32,
+        /// Exported height.
+        height: u32,
+    },
+    /// From the JPEG encoder.
+    #[error(transparent)]
+    Jpeg(#[from] EncodingError),
+    /// From the PNG encoder.
+    #[error(transparent)]
+    Png(#[from] image::ImageError),
 }
 
 /// Frame rate that bounds a video's number of frames by its duration.
@@ -55,17 +76,14 @@ impl PictureWriter {
     pub fn write(&mut self, name: &str, picture: &Picture, size: (u32, u32)) -> Result<(), ExportError> {
         let rgb = rgb_from_picture(picture, size.0, size.1)
             .map_err(|source| ExportError::Picture { name: name.to_owned(), source })?;
-        let mut file = Cursor::new(Vec::new());
-        let encoded = match self.format {
-            ImageFormat::Jpg => {
-                rgb.write_with_encoder(JpegEncoder::new_with_quality(&mut file, self.jpeg_quality))
-            }
-            ImageFormat::Png => rgb.write_with_encoder(PngEncoder::new(&mut file)),
+        let file = match self.format {
+            ImageFormat::Jpg => jpeg(&rgb, self.jpeg_quality, picture.layout),
+            ImageFormat::Png => png(&rgb).map_err(EncodeError::from),
         };
-        encoded.map_err(|source| ExportError::Encode { name: name.to_owned(), source })?;
+        let file = file.map_err(|source| ExportError::Encode { name: name.to_owned(), source })?;
         let path = self.folder.join(name);
-        fs::write(&path, file.get_ref()).map_err(io_error("write", &path))?;
-        self.bytes += file.get_ref().len() as u64;
+        fs::write(&path, &file).map_err(io_error("write", &path))?;
+        self.bytes += file.len() as u64;
         Ok(())
     }
 
@@ -73,4 +91,26 @@ impl PictureWriter {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+fn jpeg(rgb: &RgbImage, quality: u8, layout: PixelLayout) -> Result<Vec<u8>, EncodeError> {
+    let (width, height) = rgb.dimensions();
+    let (Ok(columns), Ok(rows)) = (u16::try_from(width), u16::try_from(height)) else {
+        return Err(EncodeError::JpegSize { width, height });
+    };
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, quality);
+    encoder.set_sampling_factor(match layout {
+        PixelLayout::I420 | PixelLayout::Nv12 => SamplingFactor::F_2_2,
+        PixelLayout::I422 => SamplingFactor::F_2_1,
+        PixelLayout::I444 | PixelLayout::Rgb | PixelLayout::Gray => SamplingFactor::F_1_1,
+    });
+    encoder.encode(rgb.as_raw(), columns, rows, ColorType::Rgb)?;
+    Ok(file)
+}
+
+fn png(rgb: &RgbImage) -> Result<Vec<u8>, image::ImageError> {
+    let mut file = Vec::new();
+    rgb.write_with_encoder(PngEncoder::new(&mut file))?;
+    Ok(file)
 }
