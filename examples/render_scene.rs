@@ -1,15 +1,17 @@
 //! Renders the demo's room to PNG files with their cameras: `render_scene OUT [PATH] [N_FRAMES] [WIDTH]`, PATH one of
-//! hand_held, pan, orbit, forward, still. `poses.txt` holds t tx ty tz qx qy qz qw (camera to world), `camera.txt` COLMAP's
-//! SIMPLE_PINHOLE parameters.
+//! hand_held, pan, orbit, forward, still. `gt_poses.txt` holds t tx ty tz qx qy qz qw (camera to world), `camera.txt`
+//! COLMAP's SIMPLE_PINHOLE parameters, `depth_000000.f32` the depth in metres at every pixel centre of a frame (f32, little
+//! endian, row by row).
 
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use trackweave::scene::demo::Demo;
 use trackweave::scene::{CameraPath, Intrinsics, Scene};
 
-const FPS: f64 = 30.0;
+const FPS: u32 = 25;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -25,25 +27,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let n_frames = args.get(2).map_or(Ok(10), |arg| arg.parse())?;
     let width: u32 = args.get(3).map_or(Ok(960), |arg| arg.parse())?;
     let intrinsics = Intrinsics::centered(width, width * 9 / 16);
-    let scene = Scene::demo();
-    fs::create_dir_all(&out)?;
-    let mut lines = String::new();
+    let poses = path.poses(n_frames, FPS as f64);
+    let demo = Demo { scene: Scene::demo(), intrinsics, fps: FPS, poses };
+    demo.write_truth(&out)?;
     let mut rendering = Duration::ZERO;
-    for (k, pose) in path.poses(n_frames, FPS).iter().enumerate() {
-        let [x, y, z, w] = pose.world_from_cam_xyzw();
-        let c = pose.center;
-        lines += &format!("{:.9} {} {} {} {x} {y} {z} {w}\n", k as f64 / FPS, c.x, c.y, c.z);
+    for (frame, pose) in demo.poses.iter().enumerate() {
         let start = Instant::now();
-        let picture = scene.render(pose, &intrinsics);
+        let picture = demo.scene.render(pose, &intrinsics);
         rendering += start.elapsed();
-        picture.save(out.join(format!("frame_{k:06}.png")))?;
+        picture.save(out.join(format!("frame_{frame:06}.png")))?;
+        let depth = demo.scene.depth(pose, &intrinsics);
+        let bytes: Vec<u8> = depth.iter().flat_map(|depth| (*depth as f32).to_le_bytes()).collect();
+        fs::write(out.join(format!("depth_{frame:06}.f32")), bytes)?;
     }
     eprintln!("{:?} a frame", rendering / n_frames.max(1) as u32);
-    fs::write(out.join("poses.txt"), lines)?;
-    let [f, cx, cy] = intrinsics.colmap_params();
-    fs::write(
-        out.join("camera.txt"),
-        format!("SIMPLE_PINHOLE {} {} {f} {cx} {cy}\n", intrinsics.width, intrinsics.height),
-    )?;
     Ok(())
 }
