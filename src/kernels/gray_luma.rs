@@ -16,12 +16,12 @@ pub fn gray_luma(
     scratch: &mut [f32],
     gray: &mut [f32],
 ) {
-    let (black, white) = if full_range { (0, 255) } else { (16, 235) };
+    let (black, white) = if full_range { (0.0, 255.0) } else { (16.0, 235.0) };
     let add_row = |y: usize, weight: f32, sums: &mut [f32]| {
         for (sum, &sample) in sums.iter_mut().zip(&luma[y * stride..]) {
-            *sum += weight * (sample.clamp(black, white) - black) as f32;
+            *sum += weight * ((sample as f32).max(black).min(white) - black);
         }
     };
-    let span = (white - black) as f32;
+    let span: f32 = white - black;
     area_average(columns, rows, 1, scratch, gray, add_row, |sum| (sum / span).min(1.0));
 }

@@ -108,9 +108,56 @@ pub fn area_average<T: Send>(
 
 #[inline(always)]
 fn average_along_row<T>(columns: &AreaTaps, n: usize, sums: &[f32], out: &mut [T], put: &impl Fn(f32) -> T) {
+    match (columns.n_taps, n) {
+        (1, _) if columns.n_in == columns.n_out() => {
+            for (value, &sum) in out.iter_mut().zip(sums) {
+                *value = put(sum);
+            }
+        }
+        (2, 1) => average_taps::<T, 2, 1>(columns, sums, out, put),
+        (3, 1) => average_taps::<T, 3, 1>(columns, sums, out, put),
+        (4, 1) => average_taps::<T, 4, 1>(columns, sums, out, put),
+        (2, 3) => average_taps::<T, 2, 3>(columns, sums, out, put),
+        (3, 3) => average_taps::<T, 3, 3>(columns, sums, out, put),
+        (4, 3) => average_taps::<T, 4, 3>(columns, sums, out, put),
+        (n_taps, _) => average_any(columns, n_taps, n, sums, out, put),
+    }
+}
+
+/// The usual counts of taps, unrolled; the sums are those of `average_any`.
+#[inline(always)]
+fn average_taps<T, const TAPS: usize, const N: usize>(
+    columns: &AreaTaps,
+    sums: &[f32],
+    out: &mut [T],
+    put: &impl Fn(f32) -> T,
+) {
+    let (pixels, samples) = (out.as_chunks_mut::<N>().0, sums.as_chunks::<N>().0);
+    let weights = columns.weights.as_chunks::<TAPS>().0;
+    for ((pixel, &first), weights) in pixels.iter_mut().zip(&columns.first).zip(weights) {
+        let samples = &samples[first as usize..][..TAPS];
+        for channel in 0..N {
+            let mut sum = 0.0;
+            for t in 0..TAPS {
+                sum += weights[t] * samples[t][channel];
+            }
+            pixel[channel] = put(sum);
+        }
+    }
+}
+
+#[inline(always)]
+fn average_any<T>(
+    columns: &AreaTaps,
+    n_taps: usize,
+    n: usize,
+    sums: &[f32],
+    out: &mut [T],
+    put: &impl Fn(f32) -> T,
+) {
     for (x, pixel) in out.chunks_exact_mut(n).enumerate() {
         let (first, weights) = columns.at(x);
-        let samples = &sums[first * n..][..weights.len() * n];
+        let samples = &sums[first * n..][..n_taps * n];
         for (channel, value) in pixel.iter_mut().enumerate() {
             let mut sum = 0.0;
             for (t, weight) in weights.iter().enumerate() {
