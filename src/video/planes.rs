@@ -161,7 +161,7 @@ fn converter(
         .fps(info.fps())
         .interlace_mode(info.interlace_mode());
     let colorimetry = info.colorimetry();
-    if info.is_yuv() && !matches!(format, VideoFormat::Rgb | VideoFormat::Argb64) {
+    if !info.is_rgb() && !matches!(format, VideoFormat::Rgb | VideoFormat::Argb64) {
         to = to.colorimetry(&colorimetry);
     }
     let to = to.build().map_err(refused)?;
