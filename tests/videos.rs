@@ -39,10 +39,13 @@ const FILES: [&str; 16] = [
 const EDITED: &str = "videos/pixel_hevc10_hlg_rot90_editlist_vfr.mp4";
 const EDITED_LEAD_S: f64 = 0.011_667;
 
+type Check = fn() -> Result<(), Failed>;
+type DataCheck = Box<dyn FnOnce(&Path) -> Result<(), Failed> + Send>;
+
 fn main() {
     let arguments = Arguments::from_args();
     let data = std::env::var_os("TRACKWEAVE_DATA").map(PathBuf::from);
-    let real = |name: String, check: Box<dyn FnOnce(&Path) -> Result<(), Failed> + Send>| {
+    let real = |name: String, check: DataCheck| {
         let folder = data.clone();
         let without = if folder.is_none() { " (TRACKWEAVE_DATA is not set)" } else { "" };
         Trial::test(name + without, move || check(&folder.ok_or("TRACKWEAVE_DATA is not set")?))
@@ -57,7 +60,7 @@ fn main() {
     trials.push(real("full_range_is_known".into(), Box::new(full_range_is_known)));
     trials.push(real("high_dynamic_range_is_not_washed_out".into(), Box::new(hdr_is_not_washed_out)));
     trials.push(real("damaged_frames_are_the_same_each_time".into(), Box::new(damaged_frames_repeat)));
-    let own: [(&str, fn() -> Result<(), Failed>); 8] = [
+    let own: [(&str, Check); 8] = [
         ("video_comes_over_http", over_http),
         ("lossless_video_comes_back", lossless_comes_back),
         ("high_quality_video_comes_back", high_quality_comes_back),

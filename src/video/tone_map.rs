@@ -81,7 +81,7 @@ fn light(transfer: Transfer, signal: f32) -> f32 {
         }
         Transfer::Hlg if signal <= 0.5 => signal * signal / 3.0,
         Transfer::Hlg => {
-            let (a, b, c) = (0.178_832_77, 0.284_668_92, 0.559_910_73);
+            let (a, b, c) = (0.178_832_77, 0.284_668_92, 0.559_910_7);
             (libm::expf((signal - c) / a) + b) / 12.0
         }
     }
