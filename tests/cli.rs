@@ -204,17 +204,35 @@ fn a_profile_is_a_table_and_keeps_nothing() {
     assert_eq!(place.names(""), ["images"]);
 }
 
+/// Half a second of silence: 8 bits, 8 kHz, mono.
+#[cfg(feature = "video")]
+fn silence() -> Vec<u8> {
+    let n_samples = 4000u32;
+    let mut wav = Vec::new();
+    let format = [16, 0x0001_0001, 8000, 8000, 0x0008_0001].map(u32::to_le_bytes).concat();
+    for part in [&b"RIFF"[..], &(36 + n_samples).to_le_bytes(), b"WAVEfmt ", &format, b"data"] {
+        wav.extend(part);
+    }
+    wav.extend(n_samples.to_le_bytes());
+    wav.resize(wav.len() + n_samples as usize, 128);
+    wav
+}
+
 #[cfg(feature = "video")]
 #[test]
 fn what_is_no_video_is_said() {
     let place = Place::new();
     fs::write(place.path("text.mp4"), "dear diary").unwrap();
-    let ended = place.call("run full --input text.mp4 --out out");
-    assert_eq!(ended.code, Some(1));
-    let last = ended.stderr.lines().last().unwrap();
-    let expected = "error: stage frame_decode failed at sampled frame 0: text.mp4 is not a video";
-    assert!(last.starts_with(expected), "{last}");
-    assert!(!place.path("out").exists());
+    fs::write(place.path("sound.wav"), silence()).unwrap();
+    for (input, why) in [("text.mp4", "text.mp4 is not a video"), ("sound.wav", "sound.wav has no video")] {
+        let ended = place.call(&format!("run full --input {input} --out out"));
+        assert_eq!(ended.code, Some(1));
+        let last = ended.stderr.lines().last().unwrap();
+        let expected = format!("error: stage frame_decode failed at sampled frame 0: {why}");
+        assert!(last.starts_with(&expected), "{last}");
+        assert_eq!(place.record("out.partial")["frames"], Value::Array(Vec::new()));
+        assert!(!place.path("out").exists());
+    }
 }
 
 /// A run on a folder whose second image is a pipe that nobody writes to.
