@@ -103,8 +103,8 @@ fn cuboid(foot: [f64; 3], size: [f64; 3], yaw: f64, stuff: &Stuff, front: Option
     let (x, z) = (Vector3::new(cos, 0.0, sin) * size[0], Vector3::new(-sin, 0.0, cos) * size[2]);
     let y = Vector3::y() * size[1];
     let near = Vector3::from(foot) - y - x / 2.0 - z / 2.0;
-    let faces = [(near, x, y), (near + x, z, y), (near + z, x, y), (near, z, y), (near + z, x, -z)];
-    let clad = |(face, (corner, side_u, side_v)): (usize, (Vector3<f64>, Vector3<f64>, Vector3<f64>))| {
+    let faces = [[near, x, y], [near + x, z, y], [near + z, x, y], [near, z, y], [near + z, x, -z]];
+    let clad = |(face, [corner, side_u, side_v]): (usize, [Vector3<f64>; 3])| {
         let printed = front.filter(|_| face == 0 || face == 4).map(|print| print.material());
         let material = printed.unwrap_or_else(|| stuff.cut(&corner, &side_u, &side_v));
         Surface { corner, side_u, side_v, material }
