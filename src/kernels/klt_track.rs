@@ -349,10 +349,14 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
         params: &TrackParams,
         mut position: [f32; 2],
     ) -> Descent {
+        let mut before = [0.0f32; 2];
         for iteration in 1..=params.max_iterations {
             self.read_target(image, sums.mean, position);
             let [dx, dy] = step.delta(sums, &self.target_sums(sums.mean));
-            position = [position[0] + dx, position[1] + dy];
+            // Where the gradient is flatter than the texture, steps overshoot and turn back for ever.
+            let length = if dx * before[0] + dy * before[1] < 0.0 { 0.5 } else { 1.0 };
+            before = [length * dx, length * dy];
+            position = [position[0] + before[0], position[1] + before[1]];
             if dx * dx + dy * dy < params.epsilon_px * params.epsilon_px {
                 return Descent { position, iterations: iteration, converged: true };
             }
