@@ -25,92 +25,87 @@ pub fn extrema(
     let end_row = height.saturating_sub(MARGIN);
     for y in rows.start.max(MARGIN)..rows.end.min(end_row) {
         let start = (layer * height + y) * width;
-        let mut append = |x: usize, mask: &[u32]| {
-            let extreme = mask.iter().enumerate().filter(|(_, is)| **is != 0);
-            found.extend(extreme.map(|(i, _)| [(x + i) as u32, y as u32, layer as u32]));
-        };
         let mut x = MARGIN;
         while x + SPAN + MARGIN <= width {
-            append(x, &span_mask::<SPAN>(dogs, width, width * height, start + x, threshold));
+            append_span::<SPAN>(dogs, width, width * height, start + x, [x, y, layer], threshold, found);
             x += SPAN;
         }
         while x + MARGIN < width {
-            append(x, &span_mask::<1>(dogs, width, width * height, start + x, threshold));
+            append_span::<1>(dogs, width, width * height, start + x, [x, y, layer], threshold, found);
             x += 1;
         }
     }
 }
 
-/// 1 for each of the `N` pixels from `start` on that is an extremum. Most spans end after their own layer.
+/// Appends the extrema among the `N` pixels from `start`, which is `place`, on. Most spans end early.
 #[inline(always)]
-fn span_mask<const N: usize>(
+fn append_span<const N: usize>(
     dogs: &[f32],
     width: usize,
     layer_size: usize,
     start: usize,
+    place: [usize; 3],
     threshold: f32,
-) -> [u32; N] {
-    let here = &dogs[start..][..N];
-    let mut mask = [0; N];
-    for i in 0..N {
-        mask[i] = (here[i].abs() >= threshold) as u32;
-    }
-    let (before, after) = (start - layer_size, start + layer_size);
-    keep_above(
-        here,
-        dogs,
-        [start - width - 1, start - width, start - width + 1, start - 1],
-        at_least,
-        &mut mask,
-    );
-    keep_above(
-        here,
-        dogs,
-        [start + 1, start + width - 1, start + width, start + width + 1],
-        above,
-        &mut mask,
-    );
-    for row in [before - width, before, before + width] {
-        keep_above(here, dogs, [row - 1, row, row + 1], at_least, &mut mask);
-    }
-    for row in [after - width, after, after + width] {
-        keep_above(here, dogs, [row - 1, row, row + 1], above, &mut mask);
-    }
-    mask
-}
-
-#[inline(always)]
-fn any(mask: &[u32]) -> bool {
-    mask.iter().fold(0, |any, is| any | is) != 0
-}
-
-#[inline(always)]
-fn above(value: f32, neighbour: f32) -> bool {
-    value > neighbour
-}
-
-#[inline(always)]
-fn at_least(value: f32, neighbour: f32) -> bool {
-    value >= neighbour
-}
-
-/// Clears the mask where a pixel is not farther out than its neighbour; `starts` are the neighbours of the first pixel.
-#[inline(always)]
-fn keep_above<const N: usize, const M: usize>(
-    here: &[f32],
-    dogs: &[f32],
-    starts: [usize; M],
-    farther: impl Fn(f32, f32) -> bool,
-    mask: &mut [u32; N],
+    found: &mut Vec<[u32; 3]>,
 ) {
-    if !any(mask) {
+    let mut span = Span::<N>::new(&dogs[start..start + N], threshold);
+    if !span.any() {
         return;
     }
-    for start in starts {
-        let neighbours = &dogs[start..][..N];
+    let beside = |row: usize| [row - 1, row, row + 1];
+    span.keep::<true, 3>(dogs, beside(start - width));
+    span.keep::<true, 1>(dogs, [start - 1]);
+    span.keep::<false, 1>(dogs, [start + 1]);
+    span.keep::<false, 3>(dogs, beside(start + width));
+    if !span.any() {
+        return;
+    }
+    for row in [start - width, start, start + width] {
+        span.keep::<true, 3>(dogs, beside(row - layer_size));
+        span.keep::<false, 3>(dogs, beside(row + layer_size));
+    }
+    let [x, y, layer] = place.map(|index| index as u32);
+    for (i, is) in (0..).zip(span.mask) {
+        if is != 0 {
+            found.push([x + i, y, layer]);
+        }
+    }
+}
+
+/// Pixels that are compared at once: 1 in the mask while no neighbour is farther out.
+struct Span<const N: usize> {
+    magnitude: [f32; N],
+    sign: [f32; N],
+    mask: [u32; N],
+}
+
+impl<const N: usize> Span<N> {
+    #[inline(always)]
+    fn new(here: &[f32], threshold: f32) -> Self {
+        let mut span = Span { magnitude: [0.0; N], sign: [0.0; N], mask: [0; N] };
         for i in 0..N {
-            let sign = 1_f32.copysign(here[i]);
-            mask[i] &= farther(here[i].abs(), sign * neighbours[i]) as u32;
+            span.magnitude[i] = here[i].abs();
+            span.sign[i] = 1_f32.copysign(here[i]);
+            span.mask[i] = (span.magnitude[i] >= threshold) as u32;
+        }
+        span
+    }
+
+    #[inline(always)]
+    fn any(&self) -> bool {
+        self.mask.iter().fold(0, |any, is| any | is) != 0
+    }
+
+    /// Keeps the pixels that are farther out than their neighbours (with `TIES` also as far); `starts` are the
+    /// neighbours of the first pixel.
+    #[inline(always)]
+    fn keep<const TIES: bool, const M: usize>(&mut self, dogs: &[f32], starts: [usize; M]) {
+        for start in starts {
+            let neighbours = &dogs[start..start + N];
+            for i in 0..N {
+                let (own, other) = (self.magnitude[i], self.sign[i] * neighbours[i]);
+                self.mask[i] &= if TIES { own >= other } else { own > other } as u32;
+            }
         }
     }
 }

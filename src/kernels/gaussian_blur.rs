@@ -6,7 +6,7 @@
 pub const MAX_RADIUS: usize = 32;
 
 /// Pixels that are summed at once.
-const SPAN: usize = 32;
+const SPAN: usize = 64;
 
 /// One side of a symmetric filter, the centre first.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,47 +48,55 @@ pub fn gaussian_blur(
     let radius = taps.radius;
     let padded = &mut scratch[..width + 2 * radius];
     for (block_row, target_row) in target.chunks_exact_mut(width).enumerate() {
-        let y = (first_row + block_row) as isize;
-        let row_start = |t: isize| (y + t).clamp(0, height as isize - 1) as usize * width;
-        filter_row(taps, &mut padded[radius..radius + width], |x, t| &source[row_start(t) + x..]);
+        let mut rows = [&source[..0]; 2 * MAX_RADIUS + 1];
+        for (i, row) in rows[..=2 * radius].iter_mut().enumerate() {
+            let y = (first_row + block_row + i).saturating_sub(radius).min(height - 1);
+            *row = &source[y * width..][..width];
+        }
+        filter_row(taps, |i| rows[i], &mut padded[radius..radius + width]);
         let (first, last) = (padded[radius], padded[radius + width - 1]);
         padded[..radius].fill(first);
         padded[radius + width..].fill(last);
-        filter_row(taps, target_row, |x, t| &padded[(radius + x).wrapping_add_signed(t)..]);
+        filter_row(taps, |i| &padded[i..i + width], target_row);
     }
 }
 
-/// Filters a row; `at(x, t)` begins with the samples at `t` taps from `x`, `x + 1`, ...
+/// Filters a row; `source(i)` are the samples under tap `i - radius`, for all pixels of the row.
 #[inline(always)]
-fn filter_row<'a>(taps: &GaussianTaps, target: &mut [f32], at: impl Fn(usize, isize) -> &'a [f32]) {
+fn filter_row<'a>(taps: &GaussianTaps, source: impl Fn(usize) -> &'a [f32], target: &mut [f32]) {
     let width = target.len();
     if width < SPAN {
         for x in 0..width {
-            target[x] = filter_span::<1>(taps, |t| at(x, t))[0];
+            filter_span::<1>(taps, x, &source, target);
         }
         return;
     }
     // The last span overlaps the one before it, so that every span is full.
     for start in (0..width).step_by(SPAN) {
-        let x = start.min(width - SPAN);
-        target[x..x + SPAN].copy_from_slice(&filter_span::<SPAN>(taps, |t| at(x, t)));
+        filter_span::<SPAN>(taps, start.min(width - SPAN), &source, target);
     }
 }
 
 #[inline(always)]
-fn filter_span<'a, const N: usize>(taps: &GaussianTaps, at: impl Fn(isize) -> &'a [f32]) -> [f32; N] {
-    let centre = &at(0)[..N];
+fn filter_span<'a, const N: usize>(
+    taps: &GaussianTaps,
+    x: usize,
+    source: impl Fn(usize) -> &'a [f32],
+    target: &mut [f32],
+) {
+    let radius = taps.radius;
+    let centre = &source(radius)[x..x + N];
     let mut sum = [0.0; N];
     for i in 0..N {
         sum[i] = taps.taps[0] * centre[i];
     }
-    for t in 1..=taps.radius {
-        let (before, after) = (&at(-(t as isize))[..N], &at(t as isize)[..N]);
+    for t in 1..=radius {
+        let (before, after) = (&source(radius - t)[x..x + N], &source(radius + t)[x..x + N]);
         for i in 0..N {
             sum[i] += taps.taps[t] * (before[i] + after[i]);
         }
     }
-    sum
+    target[x..x + N].copy_from_slice(&sum);
 }
 
 #[cfg(test)]

@@ -98,12 +98,13 @@ impl ScaleSpace {
     }
 }
 
-/// Writes the `scales_per_octave + 2` DoG layers of an octave.
+/// Writes the `scales_per_octave + 2` DoG layers of an octave to the beginning of `dogs`, which only grows.
 pub fn fill_dogs(octave: &Octave, dogs: &mut Vec<f32>) {
     let size = octave.width * octave.height;
-    dogs.resize(octave.gaussians.len() - size, 0.0);
+    let n = octave.gaussians.len() - size;
+    dogs.resize(dogs.len().max(n), 0.0);
     let block = BLOCK_ROWS * octave.width;
-    dogs.par_chunks_mut(block).enumerate().for_each(|(index, target)| {
+    dogs[..n].par_chunks_mut(block).enumerate().for_each(|(index, target)| {
         let start = index * block;
         let finer = &octave.gaussians[start..][..target.len()];
         let coarser = &octave.gaussians[start + size..][..target.len()];
