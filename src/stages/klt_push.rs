@@ -198,24 +198,26 @@ mod tests {
     #[test]
     fn a_pyramid_is_reused_only_when_no_one_reads_it() {
         let mut stage = stage(KltPushOptions::default());
-        let mut fire = |number| {
+        let fire = |stage: &mut KltPush, number| {
             let given =
                 stage.fire((frame(number, number as f32, (80, 60)), TrackTable::default())).expect("a frame");
             given.tracker.expect("a tracker").pyramid
         };
-        let kept = fire(0);
+        let kept = fire(&mut stage, 0);
         let copy = Pyramid::clone(&kept);
-        let addresses: Vec<_> = (1..6).map(|number| fire(number).levels[0].gradient_x.as_ptr()).collect();
+        for number in 1..6 {
+            fire(&mut stage, number);
+        }
         assert_eq!(*kept, copy);
-        assert!(addresses.iter().all(|&address| address != kept.levels[0].gradient_x.as_ptr()));
-        assert_eq!(addresses[0], addresses[2]);
+        // The kept one, the previous frame's, and the one before it, whose buffers the next frame gets.
+        assert_eq!(stage.given.len(), 3);
     }
 
     #[test]
     fn a_change_of_size_is_an_error() {
         let mut stage = stage(KltPushOptions::default());
         stage.fire((frame(0, 0.0, (80, 60)), TrackTable::default())).expect("first frame");
-        let error = stage.fire((frame(7, 0.0, (60, 80)), TrackTable::default())).expect_err("another size");
+        let error = stage.fire((frame(7, 0.0, (60, 80)), TrackTable::default())).err().expect("another size");
         assert_eq!(
             error.to_string(),
             "frame 7 is 60x80 at analysis size, but the frame before is 80x60: give one video or pictures of one size"
