@@ -46,8 +46,7 @@ fn positions(points: &[SelectedPoint]) -> Vec<[f32; 2]> {
 #[test]
 fn a_checkerboard_gives_its_corners_and_nothing_on_its_edges() {
     // Squares of 40 px: inside the margin of 7 px there are 4 x 2 corners.
-    let board =
-        from_function(200, 120, |x, y| if (x as u32 / 40 + y as u32 / 40) % 2 == 0 { 0.8 } else { 0.2 });
+    let board = from_function(200, 120, |x, y| [0.8, 0.2][(x as usize / 40 + y as usize / 40) % 2]);
     let picks = positions(&select(&eigen_of(&board, &defaults()), &[], &defaults(), 1024));
     let corner = |i: usize| [39.5 + 40.0 * (i % 4) as f32, 39.5 + 40.0 * (i / 4) as f32];
     for i in 0..8 {

@@ -164,11 +164,11 @@ fn track<const ROW: usize, const CHUNKS: usize>(
         position = [2.0 * position[0], 2.0 * position[1]];
     }
     let sums = windows.read_template(&template.levels[0], at);
-    let descent = match Step::new(&sums, params, windows.count()) {
-        Some(step) => Some(windows.descend(&target.levels[0].gray, &sums, &step, params, position)),
-        None => None,
+    let Some(step) = Step::new(&sums, params, windows.count()) else {
+        return TrackRecord::new(position[0], position[1], 0.0, Some(EndReason::LowStructure), 0);
     };
-    windows.judge(&target.levels[0].gray, &sums, descent, position)
+    let descent = windows.descend(&target.levels[0].gray, &sums, &step, params, position);
+    windows.judge(&target.levels[0].gray, &sums, descent)
 }
 
 /// Level L samples level 0 at 2^L i.
@@ -390,16 +390,8 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
 
     /// The record of a track whose steps at level 0 are done.
     #[inline(always)]
-    fn judge(
-        &mut self,
-        image: &GrayImage,
-        sums: &TemplateSums,
-        descent: Option<Descent>,
-        start: [f32; 2],
-    ) -> TrackRecord {
-        let Some(Descent { position: [x, y], iterations, converged }) = descent else {
-            return TrackRecord::new(start[0], start[1], 0.0, Some(EndReason::LowStructure), 0);
-        };
+    fn judge(&mut self, image: &GrayImage, sums: &TemplateSums, descent: Descent) -> TrackRecord {
+        let Descent { position: [x, y], iterations, converged } = descent;
         if !self.is_inside(image, [x, y]) {
             return TrackRecord::new(x, y, 0.0, Some(EndReason::OutOfFrame), iterations);
         }
