@@ -42,14 +42,15 @@ fn only_video_knows_gstreamer() {
 }
 
 #[test]
-fn only_colmap_knows_the_database() {
-    assert_eq!(strangers("rusqlite", &["src/colmap"]), Vec::<String>::new());
+fn only_colmap_and_the_demo_s_evaluation_know_sqlite() {
+    assert_eq!(strangers("rusqlite", &["src/colmap", "src/scene/evaluation"]), Vec::<String>::new());
 }
 
 #[test]
 fn the_program_does_not_read_the_environment() {
     let reads = |text: &str| ["env::var", "env::vars", "option_env!"].iter().any(|call| text.contains(call));
-    let readers: Vec<String> = rust_files("src").into_iter().filter(|(_, t)| reads(t)).map(|(n, _)| n).collect();
+    let readers: Vec<String> =
+        rust_files("src").into_iter().filter(|(_, t)| reads(t)).map(|(n, _)| n).collect();
     assert_eq!(readers, Vec::<String>::new());
 }
 
@@ -63,6 +64,7 @@ fn stages_never_name_each_other() {
         .collect();
     assert_eq!(names.len(), 10);
     for (path, text) in &stages {
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         for name in names.iter().filter(|name| !path.contains(name.as_str())) {
             assert!(!text.contains(&format!("stages::{name}")), "{path} names the stage {name}");
         }
@@ -72,14 +74,15 @@ fn stages_never_name_each_other() {
 #[test]
 fn files_stay_readable() {
     let lengths = |folder| rust_files(folder).into_iter().map(|(name, text)| (name, text.lines().count()));
-    let long: Vec<_> = lengths("src").filter(|&(_, n)| n > 500).chain(lengths("tests").filter(|&(_, n)| n > 600)).collect();
+    let long: Vec<_> =
+        lengths("src").filter(|&(_, n)| n > 500).chain(lengths("tests").filter(|&(_, n)| n > 600)).collect();
     assert_eq!(long, Vec::new(), "files over 500 lines (tests: 600): re-plan the room");
 }
 
 #[test]
 fn nothing_is_left_open() {
     for (name, text) in rust_files("src") {
-        for mark in ["todo!(", "unimplemented!(", "dbg!(", "FIXME", "XXX"] {
+        for mark in ["todo!(", "unimplemented!(", "dbg!(", "FIXME", "TODO"] {
             assert!(!text.contains(mark), "{name} holds {mark}");
         }
     }

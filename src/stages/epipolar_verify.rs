@@ -34,7 +34,7 @@ pub struct EpipolarVerifyOptions {
 
 impl Default for EpipolarVerifyOptions {
     fn default() -> Self {
-        EpipolarVerifyOptions { max_error_px: 4.0, min_inliers: 15, guided: false }
+        EpipolarVerifyOptions { max_error_px: 2.0, min_inliers: 15, guided: false }
     }
 }
 
