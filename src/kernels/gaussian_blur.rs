@@ -53,11 +53,21 @@ pub fn gaussian_blur(
             let y = (first_row + block_row + i).saturating_sub(radius).min(height - 1);
             *row = &source[y * width..][..width];
         }
-        filter_row(taps, |i| rows[i], &mut padded[radius..radius + width]);
+        filter_row(
+            taps,
+            #[inline(always)]
+            |i| rows[i],
+            &mut padded[radius..radius + width],
+        );
         let (first, last) = (padded[radius], padded[radius + width - 1]);
         padded[..radius].fill(first);
         padded[radius + width..].fill(last);
-        filter_row(taps, |i| &padded[i..i + width], target_row);
+        filter_row(
+            taps,
+            #[inline(always)]
+            |i| &padded[i..i + width],
+            target_row,
+        );
     }
 }
 

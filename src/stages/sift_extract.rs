@@ -150,7 +150,10 @@ pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut S
         let layer = octave.gaussian(point.layer as usize);
         let cell = options.magnification * point.scale;
         let (width, height) = (octave.width, octave.height);
-        vectorized(|| descriptor(layer, width, height, point.position, cell, *orientation, &scratch.grid))
+        vectorized(
+            #[inline(always)]
+            || descriptor(layer, width, height, point.position, cell, *orientation, &scratch.grid),
+        )
     });
     Features {
         descriptors: descriptors.collect(),
@@ -221,7 +224,10 @@ fn find_extrema(
         found.clear();
         let (layer, first_row) = (1 + index / blocks_a_layer, index % blocks_a_layer * BLOCK_ROWS);
         let rows = first_row..first_row + BLOCK_ROWS;
-        vectorized(|| extrema(dogs, octave.width, octave.height, layer, rows, threshold, found));
+        vectorized(
+            #[inline(always)]
+            || extrema(dogs, octave.width, octave.height, layer, rows, threshold, found),
+        );
     });
 }
 
@@ -246,7 +252,10 @@ fn orient(octaves: &[Octave], points: &[Point], rank: &[u32], options: &SiftOpti
         let layer = octave.gaussian(point.layer as usize);
         let mut angles = [0.0; MAX_ORIENTATIONS];
         let (width, height) = (octave.width, octave.height);
-        let n = vectorized(|| orientation(layer, width, height, point.position, point.scale, &mut angles));
+        let n = vectorized(
+            #[inline(always)]
+            || orientation(layer, width, height, point.position, point.scale, &mut angles),
+        );
         (*index, angles, n.min(options.max_orientations as usize))
     });
     let mut oriented: Vec<(u32, [f32; MAX_ORIENTATIONS], usize)> = oriented.collect();

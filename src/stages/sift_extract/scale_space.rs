@@ -108,7 +108,10 @@ pub fn fill_dogs(octave: &Octave, dogs: &mut Vec<f32>) {
         let start = index * block;
         let finer = &octave.gaussians[start..][..target.len()];
         let coarser = &octave.gaussians[start + size..][..target.len()];
-        vectorized(|| dog(finer, coarser, target));
+        vectorized(
+            #[inline(always)]
+            || dog(finer, coarser, target),
+        );
     });
 }
 
@@ -117,9 +120,15 @@ fn copy_or_double(gray: &GrayImage, width: usize, rows: &mut Vec<f32>, target: &
         target.copy_from_slice(&gray.data);
         return;
     }
-    for_blocks(width, rows, target, |first_row, _, target| {
-        upsample(&gray.data, gray.width, gray.height, first_row, target);
-    });
+    for_blocks(
+        width,
+        rows,
+        target,
+        #[inline(always)]
+        |first_row, _, target| {
+            upsample(&gray.data, gray.width, gray.height, first_row, target);
+        },
+    );
 }
 
 fn blur(
@@ -130,9 +139,15 @@ fn blur(
     rows: &mut Vec<f32>,
     target: &mut [f32],
 ) {
-    for_blocks(width, rows, target, |first_row, row, target| {
-        gaussian_blur(source, width, height, taps, first_row, row, target);
-    });
+    for_blocks(
+        width,
+        rows,
+        target,
+        #[inline(always)]
+        |first_row, row, target| {
+            gaussian_blur(source, width, height, taps, first_row, row, target);
+        },
+    );
 }
 
 /// Runs `fill(first_row, row, block)` on all blocks of rows of `target`, each with a padded row of its own in `rows`.
@@ -145,7 +160,12 @@ fn for_blocks(
     let (block, row) = (BLOCK_ROWS * width, width + 2 * MAX_RADIUS);
     rows.resize(rows.len().max(target.len().div_ceil(block) * row), 0.0);
     let blocks = target.par_chunks_mut(block).zip(rows.par_chunks_exact_mut(row));
-    blocks.enumerate().for_each(|(index, (block, row))| vectorized(|| fill(index * BLOCK_ROWS, row, block)));
+    blocks.enumerate().for_each(|(index, (block, row))| {
+        vectorized(
+            #[inline(always)]
+            || fill(index * BLOCK_ROWS, row, block),
+        )
+    });
 }
 
 /// The first layer of the next octave: pixel (x, y) is pixel (2x, 2y), so centres stay at integers.
