@@ -57,11 +57,12 @@ pub fn descriptor(
     let mut bins = [[[0.0; DIRECTIONS]; CELLS]; CELLS];
     for row in 0..SIDE {
         let v = grid.offsets[row];
-        let (mut gradients_x, mut gradients_y) = ([0.0; SIDE], [0.0; SIDE]);
-        for (i, u) in grid.offsets.iter().enumerate() {
-            let at = [position[0] + (u * across - v * along), position[1] + (u * along + v * across)];
-            [gradients_x[i], gradients_y[i]] = gradient(layer, width, height, at);
+        let (mut xs, mut ys) = ([0.0; SIDE], [0.0; SIDE]);
+        for i in 0..SIDE {
+            xs[i] = position[0] + (grid.offsets[i] * across - v * along);
+            ys[i] = position[1] + (grid.offsets[i] * along + v * across);
         }
+        let [gradients_x, gradients_y] = gradients(layer, width, height, &xs, &ys);
         let row_bins = share_row(&gradients_x, &gradients_y, sin, cos, grid);
         for (share, row_of_cells) in grid.shares[row].iter().zip(&mut bins) {
             if *share > 0.0 {
@@ -76,20 +77,46 @@ pub fn descriptor(
     quantized(bins.as_flattened().as_flattened().try_into().expect("4 x 4 x 8 bins"))
 }
 
-/// Twice the gradient at a position between pixels: central differences, interpolated; 0 near the border.
+/// Twice the gradients in x and y between pixels: central differences, interpolated; 0 near the border.
 #[inline(always)]
-fn gradient(layer: &[f32], width: usize, height: usize, [x, y]: [f32; 2]) -> [f32; 2] {
-    if !(x >= 1.0 && y >= 1.0 && x < width as f32 - 2.0 && y < height as f32 - 2.0) {
-        return [0.0; 2];
+fn gradients(
+    layer: &[f32],
+    width: usize,
+    height: usize,
+    xs: &[f32; SIDE],
+    ys: &[f32; SIDE],
+) -> [[f32; SIDE]; 2] {
+    let (mut lefts, mut tops, mut inside) = ([0; SIDE], [0; SIDE], [0.0; SIDE]);
+    let (x_end, y_end) = (width as f32 - 2.0, height as f32 - 2.0);
+    for i in 0..SIDE {
+        let is_inside = (xs[i] >= 1.0) & (ys[i] >= 1.0) & (xs[i] < x_end) & (ys[i] < y_end);
+        inside[i] = if is_inside { 1.0 } else { 0.0 };
+        lefts[i] = if is_inside { xs[i] as i32 } else { 1 };
+        tops[i] = if is_inside { ys[i] as i32 } else { 1 };
     }
-    let (left, top) = (x as usize, y as usize);
-    let (a, b) = (x - left as f32, y - top as f32);
-    let row = |dy: usize| &layer[(top + dy - 1) * width + left - 1..][..4];
-    let [p, q, r, s] = [row(0), row(1), row(2), row(3)];
-    let mix = |share: f32, first: f32, second: f32| first + share * (second - first);
-    let gradient_x = mix(b, mix(a, q[2] - q[0], q[3] - q[1]), mix(a, r[2] - r[0], r[3] - r[1]));
-    let gradient_y = mix(b, mix(a, r[1] - p[1], r[2] - p[2]), mix(a, s[1] - q[1], s[2] - q[2]));
-    [gradient_x, gradient_y]
+    // Differences in x and y at the four pixels around: top left, top right, bottom left, bottom right.
+    let (mut in_x, mut in_y) = ([[0.0; SIDE]; 4], [[0.0; SIDE]; 4]);
+    for i in 0..SIDE {
+        let corner = (tops[i] as usize - 1) * width + lefts[i] as usize - 1;
+        let window = &layer[corner..corner + 3 * width + 4];
+        let (p, q, r, s) = (window, &window[width..], &window[2 * width..], &window[3 * width..]);
+        let differences_x = [q[2] - q[0], q[3] - q[1], r[2] - r[0], r[3] - r[1]];
+        let differences_y = [r[1] - p[1], r[2] - p[2], s[1] - q[1], s[2] - q[2]];
+        for corner in 0..4 {
+            in_x[corner][i] = differences_x[corner];
+            in_y[corner][i] = differences_y[corner];
+        }
+    }
+    let mut gradients = [[0.0; SIDE]; 2];
+    for (gradient, around) in gradients.iter_mut().zip([in_x, in_y]) {
+        for i in 0..SIDE {
+            let (a, b) = (xs[i] - lefts[i] as f32, ys[i] - tops[i] as f32);
+            let top = around[0][i] + a * (around[1][i] - around[0][i]);
+            let bottom = around[2][i] + a * (around[3][i] - around[2][i]);
+            gradient[i] = inside[i] * (top + b * (bottom - top));
+        }
+    }
+    gradients
 }
 
 /// What a row of samples gives to the cells of a row, before the row's own share.

@@ -172,10 +172,10 @@ fn for_blocks(
 fn halve(source: &[f32], source_width: usize, octave: &mut Octave) {
     let width = octave.width;
     let target = &mut octave.gaussians[..width * octave.height];
-    for (y, row) in target.chunks_exact_mut(width).enumerate() {
+    target.par_chunks_exact_mut(width).with_min_len(BLOCK_ROWS).enumerate().for_each(|(y, row)| {
         let source_row = &source[2 * y * source_width..];
         for (x, value) in row.iter_mut().enumerate() {
             *value = source_row[2 * x];
         }
-    }
+    });
 }
