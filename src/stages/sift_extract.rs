@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use self::scale_space::{BLOCK_ROWS, Octave, ScaleSpace, fill_dogs};
+use self::scale_space::{BLOCK_ROWS, Octave, ScaleSpace};
 use self::selection::rank;
 use crate::kernels::descriptor::{DescriptorGrid, descriptor};
 use crate::kernels::extrema::extrema;
@@ -100,7 +100,6 @@ pub struct SiftOptionError {
 #[derive(Debug, Default)]
 pub struct SiftScratch {
     scale_space: ScaleSpace,
-    dogs: Vec<f32>,
     blocks: Vec<Vec<[u32; 3]>>,
     starts: Vec<[u32; 3]>,
     grid: DescriptorGrid,
@@ -189,17 +188,16 @@ impl Point {
 
 /// All extrema that keep the limits, ascending by `Point::order`, each once.
 fn detect(options: &SiftOptions, scratch: &mut SiftScratch) -> Vec<Point> {
-    let SiftScratch { scale_space, dogs, blocks, starts, .. } = scratch;
+    let SiftScratch { scale_space, blocks, starts, .. } = scratch;
     let limits = RefineLimits { min_contrast: options.min_contrast, edge_ratio: options.edge_ratio };
     let n_layers = options.scales_per_octave as usize + 2;
     let mut points = Vec::new();
     for (index, octave) in scale_space.octaves().iter().enumerate() {
-        fill_dogs(octave, dogs);
-        find_extrema(octave, dogs, 0.8 * options.min_contrast, n_layers, blocks);
+        find_extrema(octave, 0.8 * options.min_contrast, n_layers, blocks);
         starts.clear();
         starts.extend(blocks.iter().flatten());
         let refined = starts.par_iter().filter_map(|start| {
-            let extremum = refine(dogs, octave.width, octave.height, n_layers, *start, limits)?;
+            let extremum = refine(&octave.dogs, octave.width, octave.height, n_layers, *start, limits)?;
             Some(point_from_extremum(&extremum, index as u32, options))
         });
         let mut refined: Vec<Point> = refined.collect();
@@ -211,13 +209,7 @@ fn detect(options: &SiftOptions, scratch: &mut SiftScratch) -> Vec<Point> {
 }
 
 /// The extrema of an octave's inner DoG layers, one list a block of rows.
-fn find_extrema(
-    octave: &Octave,
-    dogs: &[f32],
-    threshold: f32,
-    n_layers: usize,
-    blocks: &mut Vec<Vec<[u32; 3]>>,
-) {
+fn find_extrema(octave: &Octave, threshold: f32, n_layers: usize, blocks: &mut Vec<Vec<[u32; 3]>>) {
     let blocks_a_layer = octave.height.div_ceil(BLOCK_ROWS);
     blocks.resize_with((n_layers - 2) * blocks_a_layer, Vec::new);
     blocks.par_iter_mut().enumerate().for_each(|(index, found)| {
@@ -226,7 +218,7 @@ fn find_extrema(
         let rows = first_row..first_row + BLOCK_ROWS;
         vectorized(
             #[inline(always)]
-            || extrema(dogs, octave.width, octave.height, layer, rows, threshold, found),
+            || extrema(&octave.dogs, octave.width, octave.height, layer, rows, threshold, found),
         );
     });
 }

@@ -26,7 +26,9 @@ pub struct Octave {
     /// Analysis pixels a pixel.
     pub step: f32,
     /// `scales_per_octave + 3` Gaussian layers one after another; layer i has `base_sigma * 2^(i / scales)` pixels.
-    pub gaussians: Vec<f32>,
+    gaussians: Vec<f32>,
+    /// `scales_per_octave + 2` DoG layers one after another; layer i is Gaussian layer i + 1 less layer i.
+    pub dogs: Vec<f32>,
 }
 
 impl Octave {
@@ -39,6 +41,26 @@ impl Octave {
     fn reset(&mut self, width: usize, height: usize, step: f32, n_layers: usize) {
         (self.width, self.height, self.step) = (width, height, step);
         self.gaussians.resize(n_layers * width * height, 0.0);
+        self.dogs.resize((n_layers - 1) * width * height, 0.0);
+    }
+
+    /// Blurs Gaussian layer `layer - 1` to `layer` and takes their difference, block by block while it is in the cache.
+    fn fill_layer(&mut self, layer: usize, taps: &GaussianTaps, rows: &mut Vec<f32>) {
+        let (width, height, size) = (self.width, self.height, self.width * self.height);
+        let (finer, coarser) = self.gaussians.split_at_mut(layer * size);
+        let finer = &finer[(layer - 1) * size..];
+        let dogs = &mut self.dogs[(layer - 1) * size..][..size];
+        let block = BLOCK_ROWS * width;
+        for_blocks(
+            width,
+            rows,
+            coarser[..size].par_chunks_mut(block).zip(dogs.par_chunks_mut(block)),
+            #[inline(always)]
+            |first_row, row, (coarser, dogs): (&mut [f32], &mut [f32])| {
+                gaussian_blur(finer, width, height, taps, first_row, row, coarser);
+                dog(&finer[first_row * width..], coarser, dogs);
+            },
+        );
     }
 }
 
@@ -48,7 +70,7 @@ pub struct ScaleSpace {
     octaves: Vec<Octave>,
     n_octaves: usize,
     rows: Vec<f32>,
-    source: Vec<f32>,
+    doubled: Vec<f32>,
 }
 
 impl ScaleSpace {
@@ -60,37 +82,31 @@ impl ScaleSpace {
     /// Builds all octaves of `gray`.
     pub fn build(&mut self, gray: &GrayImage, options: &SiftOptions) {
         let scales = options.scales_per_octave as usize;
-        let n_layers = scales + 3;
         let sigma = |layer: usize| options.base_sigma_px as f64 * libm::exp2(layer as f64 / scales as f64);
-        let taps_between = |from: f64, to: f64| GaussianTaps::new((to * to - from * from).max(0.01).sqrt());
-        let (mut width, mut height, mut step, mut input_sigma) =
-            (gray.width, gray.height, 1.0, INPUT_SIGMA_PX);
-        if options.first_octave < 0 {
-            (width, height, step, input_sigma) = (2 * width, 2 * height, 0.5, 2.0 * INPUT_SIGMA_PX);
-        }
+        let doubles = if options.first_octave < 0 { 2 } else { 1 };
+        let (mut width, mut height, mut step) =
+            (doubles * gray.width, doubles * gray.height, 1.0 / doubles as f32);
         self.n_octaves = 0;
-        self.source.resize(width * height, 0.0);
         while width.min(height) >= MIN_SIDE_PX && self.n_octaves < options.octaves as usize {
             if self.octaves.len() == self.n_octaves {
                 self.octaves.push(Octave::default());
             }
             let (before, octave) = self.octaves.split_at_mut(self.n_octaves);
             let octave = &mut octave[0];
-            octave.reset(width, height, step, n_layers);
+            octave.reset(width, height, step, scales + 3);
             match before.last() {
                 None => {
-                    copy_or_double(gray, width, &mut self.rows, &mut self.source);
-                    let taps = taps_between(input_sigma, sigma(0));
-                    let first = &mut octave.gaussians[..width * height];
-                    blur(&self.source, width, height, &taps, &mut self.rows, first);
+                    let taps = taps_between(doubles as f64 * INPUT_SIGMA_PX, sigma(0));
+                    let source = match doubles {
+                        2 => double(gray, &mut self.rows, &mut self.doubled),
+                        _ => &gray.data,
+                    };
+                    blur(source, octave, &taps, &mut self.rows);
                 }
                 Some(finer) => halve(finer.gaussian(scales), finer.width, octave),
             }
-            for layer in 1..n_layers {
-                let taps = taps_between(sigma(layer - 1), sigma(layer));
-                let (finer, coarser) = octave.gaussians.split_at_mut(layer * width * height);
-                let finer = &finer[(layer - 1) * width * height..];
-                blur(finer, width, height, &taps, &mut self.rows, &mut coarser[..width * height]);
+            for layer in 1..scales + 3 {
+                octave.fill_layer(layer, &taps_between(sigma(layer - 1), sigma(layer)), &mut self.rows);
             }
             self.n_octaves += 1;
             (width, height, step) = (width.div_ceil(2), height.div_ceil(2), 2.0 * step);
@@ -98,69 +114,45 @@ impl ScaleSpace {
     }
 }
 
-/// Writes the `scales_per_octave + 2` DoG layers of an octave to the beginning of `dogs`, which only grows.
-pub fn fill_dogs(octave: &Octave, dogs: &mut Vec<f32>) {
-    let size = octave.width * octave.height;
-    let n = octave.gaussians.len() - size;
-    dogs.resize(dogs.len().max(n), 0.0);
-    let block = BLOCK_ROWS * octave.width;
-    dogs[..n].par_chunks_mut(block).enumerate().for_each(|(index, target)| {
-        let start = index * block;
-        let finer = &octave.gaussians[start..][..target.len()];
-        let coarser = &octave.gaussians[start + size..][..target.len()];
-        vectorized(
-            #[inline(always)]
-            || dog(finer, coarser, target),
-        );
-    });
+/// The blur that takes a picture of sigma `from` to sigma `to`, at least a tenth of a pixel.
+fn taps_between(from: f64, to: f64) -> GaussianTaps {
+    GaussianTaps::new((to * to - from * from).max(0.01).sqrt())
 }
 
-fn copy_or_double(gray: &GrayImage, width: usize, rows: &mut Vec<f32>, target: &mut [f32]) {
-    if width == gray.width {
-        target.copy_from_slice(&gray.data);
-        return;
-    }
+fn double<'a>(gray: &GrayImage, rows: &mut Vec<f32>, doubled: &'a mut Vec<f32>) -> &'a [f32] {
+    doubled.resize(4 * gray.data.len(), 0.0);
+    for_blocks(
+        2 * gray.width,
+        rows,
+        doubled.par_chunks_mut(2 * gray.width * BLOCK_ROWS),
+        #[inline(always)]
+        |first_row, _, target| upsample(&gray.data, gray.width, gray.height, first_row, target),
+    );
+    doubled
+}
+
+/// The first layer of the first octave.
+fn blur(source: &[f32], octave: &mut Octave, taps: &GaussianTaps, rows: &mut Vec<f32>) {
+    let (width, height) = (octave.width, octave.height);
     for_blocks(
         width,
         rows,
-        target,
+        octave.gaussians[..width * height].par_chunks_mut(BLOCK_ROWS * width),
         #[inline(always)]
-        |first_row, _, target| {
-            upsample(&gray.data, gray.width, gray.height, first_row, target);
-        },
+        |first_row, row, target| gaussian_blur(source, width, height, taps, first_row, row, target),
     );
 }
 
-fn blur(
-    source: &[f32],
-    width: usize,
-    height: usize,
-    taps: &GaussianTaps,
-    rows: &mut Vec<f32>,
-    target: &mut [f32],
-) {
-    for_blocks(
-        width,
-        rows,
-        target,
-        #[inline(always)]
-        |first_row, row, target| {
-            gaussian_blur(source, width, height, taps, first_row, row, target);
-        },
-    );
-}
-
-/// Runs `fill(first_row, row, block)` on all blocks of rows of `target`, each with a padded row of its own in `rows`.
-fn for_blocks(
+/// Runs `fill(first_row, row, block)` on all blocks of rows, each with a padded row of its own in `rows`.
+fn for_blocks<B: Send>(
     width: usize,
     rows: &mut Vec<f32>,
-    target: &mut [f32],
-    fill: impl Fn(usize, &mut [f32], &mut [f32]) + Sync,
+    blocks: impl IndexedParallelIterator<Item = B>,
+    fill: impl Fn(usize, &mut [f32], B) + Sync,
 ) {
-    let (block, row) = (BLOCK_ROWS * width, width + 2 * MAX_RADIUS);
-    rows.resize(rows.len().max(target.len().div_ceil(block) * row), 0.0);
-    let blocks = target.par_chunks_mut(block).zip(rows.par_chunks_exact_mut(row));
-    blocks.enumerate().for_each(|(index, (block, row))| {
+    let row_size = width + 2 * MAX_RADIUS;
+    rows.resize(rows.len().max(blocks.len() * row_size), 0.0);
+    blocks.zip(rows.par_chunks_exact_mut(row_size)).enumerate().for_each(|(index, (block, row))| {
         vectorized(
             #[inline(always)]
             || fill(index * BLOCK_ROWS, row, block),
