@@ -83,6 +83,14 @@ pub enum LaunchError {
         /// The folder of what there is.
         partial: PathBuf,
     },
+    /// The stages ended well, but the record of the run cannot be written.
+    #[error("run.json cannot be written: {why}; what there is lies in {}", partial.display())]
+    Record {
+        /// What the system says.
+        why: String,
+        /// The folder of what there is.
+        partial: PathBuf,
+    },
     /// A stage failed in a run that keeps nothing.
     #[error(transparent)]
     Profile(Failure),
@@ -136,19 +144,24 @@ impl PipelineRequest {
     }
 }
 
-/// Runs a pipeline and publishes its result in `request.out`; where a stage fails, what there is in `OUT.partial`.
+/// Runs a pipeline and publishes its result in `request.out`; where a stage fails or the record cannot be written, what
+/// there is in `OUT.partial`.
 pub fn run(request: &RunRequest, progress: Arc<Progress>) -> Result<RunRecord, LaunchError> {
     let plan = request.pipeline.plan()?;
     check_camera(&request.camera)?;
     let output = OutputFolder::prepare(&request.out, request.overwrite).map_err(|error| all(vec![error]))?;
     let (outcome, record) = run_in(request, &plan, &output.path(), progress)?;
-    write_record(&record, &output.path())?;
-    match outcome.failure {
-        None => {
+    let written = write_record(&record, &output.path());
+    match (outcome.failure, written) {
+        (None, Ok(())) => {
             output.publish()?;
             Ok(record)
         }
-        Some(failure) => Err(LaunchError::Stage { failure, partial: output.publish_partial()? }),
+        (None, Err(error)) => {
+            let why = with_causes(&error);
+            Err(LaunchError::Record { why, partial: output.publish_partial()? })
+        }
+        (Some(failure), _) => Err(LaunchError::Stage { failure, partial: output.publish_partial()? }),
     }
 }
 
@@ -211,11 +224,9 @@ fn check_camera(camera: &CameraOptions) -> Result<(), LaunchError> {
     Camera::from_options(camera, 1280, 720).map(drop).map_err(|error| all(vec![error]))
 }
 
-fn write_record(record: &RunRecord, folder: &Path) -> Result<(), LaunchError> {
-    let path = folder.join("run.json");
-    let text = serde_json::to_string_pretty(record).map_err(std::io::Error::other);
-    let written = text.and_then(|text| std::fs::write(&path, text + "\n"));
-    written.map_err(|error| OutputError::Write { path, why: with_causes(&error) }.into())
+fn write_record(record: &RunRecord, folder: &Path) -> std::io::Result<()> {
+    let text = serde_json::to_string_pretty(record)?;
+    std::fs::write(folder.join("run.json"), text + "\n")
 }
 
 /// What `--json` prints of a record.
