@@ -56,7 +56,7 @@ pub enum OutputError {
         why: String,
     },
     /// The rename at the end.
-    #[error("the result is complete but cannot be moved to {}: {why}; it is kept in {}", to.display(), kept.display())]
+    #[error("the result cannot be moved to {}: {why}; it is kept in {}", to.display(), kept.display())]
     Publish {
         /// Where it should stand.
         to: PathBuf,
@@ -71,6 +71,7 @@ pub enum OutputError {
 #[derive(Debug)]
 pub struct OutputFolder {
     out: PathBuf,
+    overwrite: bool,
     temporary: TempDir,
     /// Locked while this run is at work.
     _lock: File,
@@ -102,7 +103,7 @@ impl OutputFolder {
         let lock = File::create(temporary.path().join(LOCK)).map_err(unwritable)?;
         lock.lock().map_err(unwritable)?;
         fs::create_dir(temporary.path().join(RESULT)).map_err(unwritable)?;
-        Ok(OutputFolder { out: out.into(), temporary, _lock: lock })
+        Ok(OutputFolder { out: out.into(), overwrite, temporary, _lock: lock })
     }
 
     /// Where to write.
@@ -112,8 +113,8 @@ impl OutputFolder {
 
     /// Moves the result to its place. What it replaces is removed after that.
     pub fn publish(self) -> Result<(), OutputError> {
-        let out = self.out.clone();
-        self.move_to(&out)
+        let (out, overwrite) = (self.out.clone(), self.overwrite);
+        self.move_to(&out, overwrite)
     }
 
     /// Moves what there is to `OUT.partial`, in place of an earlier one, and says where it is. OUT stays as it is.
@@ -121,20 +122,24 @@ impl OutputFolder {
         let mut partial = self.out.clone().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        self.move_to(&partial)?;
+        self.move_to(&partial, true)?;
         Ok(partial)
     }
 
-    fn move_to(self, to: &Path) -> Result<(), OutputError> {
+    /// Asks again whether the place is free: a run takes hours, and others may have used it.
+    fn move_to(self, to: &Path, overwrite: bool) -> Result<(), OutputError> {
         let replaced = self.temporary.path().join(REPLACED);
-        let moved = move_aside(to, &replaced).and_then(|()| {
+        let free = check_free(to, overwrite).and_then(|free| free.map_err(io::Error::other));
+        let moved = free.and_then(|()| move_aside(to, &replaced)).and_then(|()| {
             fs::rename(self.path(), to).inspect_err(|_| {
                 let _nothing_was_replaced = fs::rename(&replaced, to);
             })
         });
         moved.map_err(|error| {
-            let kept = self.temporary.keep().join(RESULT);
-            OutputError::Publish { to: to.into(), kept, why: error.to_string() }
+            let kept = self.temporary.keep();
+            // Without it the next run does not take the folder for one of a killed run, which it would remove.
+            let _may_be_gone = fs::remove_file(kept.join(LOCK));
+            OutputError::Publish { to: to.into(), kept: kept.join(RESULT), why: error.to_string() }
         })
     }
 }
@@ -242,6 +247,25 @@ mod tests {
         assert_eq!(names(parent.path()), ["out", "out.partial"]);
         assert_eq!(fs::read_to_string(out.join("run.json")).unwrap(), "old");
         assert_eq!(fs::read_to_string(parent.path().join("out.partial/run.json")).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_others_put_there_during_a_run_stays_and_so_does_the_result() {
+        let parent = tempfile::tempdir().unwrap();
+        let out = parent.path().join("out");
+        for (place, is_partial) in [("out", false), ("out.partial", true)] {
+            let output = written(&out, false);
+            let place = parent.path().join(place);
+            fs::create_dir(&place).unwrap();
+            fs::write(place.join("thesis.tex"), "").unwrap();
+            let published = if is_partial { output.publish_partial().map(drop) } else { output.publish() };
+            let Err(OutputError::Publish { kept, why, .. }) = published else { panic!("{published:?}") };
+            assert!(why.contains("is not empty"), "{why}");
+            assert_eq!(names(&place), ["thesis.tex"]);
+            fs::remove_dir_all(&place).unwrap();
+            drop(OutputFolder::prepare(&out, false).unwrap());
+            assert_eq!(names(&kept), ["run.json"]);
+        }
     }
 
     #[test]
