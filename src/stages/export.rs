@@ -120,9 +120,7 @@ pub enum ExportError {
         frame: u64,
     },
     /// Nothing came out of the input.
-    #[error(
-        "no frame came out of {input}: look whether it plays, and whether --fps and the time range leave one"
-    )]
+    #[error("no frame came out of {input}: look whether it plays")]
     NoFrame {
         /// The input as the user named it.
         input: String,
