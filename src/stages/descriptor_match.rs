@@ -34,7 +34,6 @@ pub struct DescriptorMatch {
     options: DescriptorMatchOptions,
     /// The last keyframes' ordinals and features, oldest first.
     earlier: VecDeque<(u32, Arc<Features>)>,
-    scratch: Vec<MatchScratch>,
 }
 
 impl DescriptorMatch {
@@ -46,14 +45,13 @@ impl DescriptorMatch {
         if !(0.1..=1.0).contains(&options.ratio) {
             return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1"));
         }
-        Ok(DescriptorMatch { options, earlier: VecDeque::new(), scratch: Vec::new() })
+        Ok(DescriptorMatch { options, earlier: VecDeque::new() })
     }
 
-    /// Pairs without a match are left out.
-    fn match_earlier(&mut self, features: &Features) -> Vec<DescriptorPair> {
-        self.scratch.resize_with(self.earlier.len(), MatchScratch::default);
-        let matched = self.earlier.par_iter().zip(&mut self.scratch).map(|((first, earlier), scratch)| {
-            let ratio = self.options.ratio;
+    /// Pairs without a match are left out. Scratch is a megabyte, so it belongs to a task, not to an earlier keyframe.
+    fn match_earlier(&self, features: &Features) -> Vec<DescriptorPair> {
+        let ratio = self.options.ratio;
+        let matched = self.earlier.par_iter().map_init(MatchScratch::default, |scratch, (first, earlier)| {
             let matches = match_descriptors(&earlier.descriptors, &features.descriptors, ratio, scratch);
             DescriptorPair { first: *first, matches }
         });
