@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::View;
+use crate::colmap::{image_id_from_keyframe, pair_id};
 use crate::geometry::camera::Camera;
 use crate::geometry::points::PointPairs;
 use crate::geometry::two_view::{TwoView, TwoViewLimits, estimate_two_view};
@@ -13,8 +14,6 @@ use crate::numerics::SplitMix64;
 
 /// Ratio of guided matching; the band has done most of the work.
 const GUIDED_RATIO: f32 = 0.8;
-/// Image ids are below this (COLMAP's pair ids).
-const MAX_IMAGE_ID: u64 = 2_147_483_647;
 
 /// What every pair of a keyframe is verified with.
 pub(super) struct PairVerifier<'a> {
@@ -34,8 +33,8 @@ pub(super) struct Verified {
 
 impl PairVerifier<'_> {
     pub(super) fn verify(&self, pair: &MergedPair, first: &View, second: &View, ordinal: u32) -> Verified {
-        // Image ids are ordinals + 1.
-        let pair_id = MAX_IMAGE_ID * (pair.first as u64 + 1) + (ordinal as u64 + 1);
+        let [id1, id2] = [pair.first, ordinal].map(image_id_from_keyframe);
+        let pair_id = pair_id(id1, id2) as u64;
         let found = self.geometry_of(&pair.matches, first, second, pair_id);
         let Some(guided) =
             found.as_ref().and_then(|(geometry, _)| self.guided(geometry, &pair.matches, first, second))
