@@ -2,7 +2,8 @@
 //! random numbers.
 
 /// Runs `op` compiled for the widest vectors of this machine. `op` must be inlined to gain from it: write
-/// `vectorized(#[inline(always)] || ...)` and mark the functions it calls `#[inline(always)]` too. Results do not depend on the width: nothing here contracts or reorders.
+/// `vectorized(#[inline(always)] || ...)` and mark the functions it calls `#[inline(always)]` too. Results do not depend
+/// on the width: nothing here contracts or reorders.
 #[inline(always)]
 pub fn vectorized<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)

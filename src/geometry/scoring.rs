@@ -97,8 +97,15 @@ pub fn cost_below<R: Residual>(
 /// Squared residual of each pair.
 pub fn squared_residuals<R: Residual>(matrix: &Matrix3<f64>, points: &PointPairs) -> Vec<f64> {
     let matrix = row_major(matrix);
-    let mut all: Vec<f64> =
-        vectorized(|| points.blocks().iter().flat_map(|b| R::squared(&matrix, b)).collect());
+    let mut all = vec![0.0; LANES * points.blocks().len()];
+    vectorized(
+        #[inline(always)]
+        || {
+            for (squared, block) in all.as_chunks_mut::<LANES>().0.iter_mut().zip(points.blocks()) {
+                *squared = R::squared(&matrix, block);
+            }
+        },
+    );
     all.truncate(points.len());
     all
 }
