@@ -235,13 +235,14 @@ fn what_is_no_video_is_said() {
     }
 }
 
-/// A run on a folder whose second image is a pipe that nobody writes to.
+/// A run that is stopped in the midst of its work on the folder `many`.
 #[cfg(unix)]
-fn stuck_run(place: &Place) -> Child {
-    fs::remove_file(place.path("images/001.png")).unwrap();
-    let made = Command::new("mkfifo").arg(place.path("images/001.png")).status().unwrap();
-    assert!(made.success());
-    let mut command = place.command("run extract --input images --out out");
+fn frozen_run(place: &Place) -> Child {
+    fs::create_dir(place.path("many")).unwrap();
+    for i in 0..5000 {
+        fs::hard_link(place.path("images/000.png"), place.path(&format!("many/{i:04}.png"))).unwrap();
+    }
+    let mut command = place.command("run extract --input many --out out");
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
     let is_at_work = |folder: &Path| folder.join("result/database.db").exists();
@@ -249,6 +250,8 @@ fn stuck_run(place: &Place) -> Child {
         assert!(begin.elapsed() < Duration::from_secs(20), "it never begins");
         thread::sleep(Duration::from_millis(2));
     }
+    let stopped = Command::new("sh").args(["-c", &format!("kill -STOP {}", child.id())]).status().unwrap();
+    assert!(stopped.success() && !place.path("out").exists());
     child
 }
 
@@ -256,17 +259,15 @@ fn stuck_run(place: &Place) -> Child {
 #[test]
 fn a_killed_run_leaves_nothing_under_out_and_the_next_one_tidies_up() {
     let place = Place::new();
-    let mut stuck = stuck_run(&place);
-    fs::remove_file(place.path("images/001.png")).unwrap();
-
+    let mut frozen = frozen_run(&place);
     let refused = place.call("run extract --input images --out out");
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("another run is writing there"), "{}", refused.stderr);
 
-    stuck.kill().unwrap();
-    stuck.wait().unwrap();
-    assert_eq!(place.names("").len(), 2, "the images and the temporary folder");
+    frozen.kill().unwrap();
+    frozen.wait().unwrap();
+    assert_eq!(place.names("").len(), 3, "two folders of images and the temporary one");
     assert!(!place.path("out").exists());
     assert_eq!(place.call("run extract --input images --out out").code, Some(0));
-    assert_eq!(place.names(""), ["images", "out"]);
+    assert_eq!(place.names(""), ["images", "many", "out"]);
 }
