@@ -133,6 +133,8 @@ pub enum GateReason {
     Gap,
     /// The median displacement of the tracks decided.
     Tracks,
+    /// Kept: half of the last keyframe's tracks could not be followed.
+    Lost,
     /// The phase correlation decided.
     Phase,
     /// Kept: no test could answer.

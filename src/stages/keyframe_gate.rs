@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::OptionError;
 use crate::message::{
-    FrameInfo, GateDecision, GateReason, GatedFrame, GatedKeyframe, TrackTable, TrackedFrame,
+    EndReason, FrameInfo, GateDecision, GateReason, GatedFrame, GatedKeyframe, TrackTable, TrackedFrame,
 };
 use crate::picture::GrayImage;
 use crate::stages::{RunContext, Stage, StageError, StreamEnd};
@@ -99,6 +99,8 @@ struct LastKeyframe {
     gray: Arc<GrayImage>,
     /// Made of `gray` when the test `phase` first asks.
     spectrum: Option<Spectrum>,
+    /// Tracks that were there and could not be followed since (ends 1 to 5).
+    n_lost: usize,
 }
 
 impl KeyframeGate {
@@ -128,9 +130,11 @@ impl KeyframeGate {
         }
         for test in &self.options.tests {
             let (motion_px, reason) = match test {
-                GateTest::Tracks => {
-                    (median_motion(&frame.tracks, self.options.min_tracks), GateReason::Tracks)
-                }
+                GateTest::Tracks if frame.tracks.tracks.len() < self.options.min_tracks as usize => continue,
+                GateTest::Tracks => match median_motion(&frame.tracks, last.n_lost) {
+                    None => return decision(true, GateReason::Lost),
+                    motion_px => (motion_px, GateReason::Tracks),
+                },
                 GateTest::Phase => (last.motion_to(&frame.gray), GateReason::Phase),
             };
             if let Some(motion) = motion_px {
@@ -156,12 +160,15 @@ impl Stage for KeyframeGate {
     type Gives = GatedFrame;
 
     fn fire(&mut self, frame: TrackedFrame) -> Result<GatedFrame, StageError> {
+        if let Some(last) = &mut self.last {
+            last.n_lost += frame.ends.iter().filter(|end| end.reason != EndReason::Age).count();
+        }
         let gate = self.decide(&frame);
         let keyframe = gate.kept.then(|| {
             let keyframe = self.n_keyframes;
             self.n_keyframes += 1;
             let gray = Arc::clone(&frame.gray);
-            self.last = Some(LastKeyframe { pts_ns: frame.info.pts_ns, gray, spectrum: None });
+            self.last = Some(LastKeyframe { pts_ns: frame.info.pts_ns, gray, spectrum: None, n_lost: 0 });
             GatedKeyframe { keyframe, picture: frame.picture, gray: frame.gray, tracker: frame.tracker }
         });
         let TrackedFrame { info, sizes, tracks, ends, .. } = frame;
@@ -202,19 +209,17 @@ impl LastKeyframe {
     }
 }
 
-/// Median length of the displacements since the last keyframe (the larger of two in the middle). Tracks are seeded at
-/// keyframes only, so every live track was there.
-fn median_motion(table: &TrackTable, min_tracks: u32) -> Option<f32> {
+/// Median length of the displacements since the last keyframe (the larger of two in the middle), a lost track counted
+/// as moved farther than any; none when that is the median itself. Tracks are seeded at keyframes only, so every live
+/// track was there. Without the lost ones a camera that walks forward seems to stand: what is near is lost first.
+fn median_motion(table: &TrackTable, n_lost: usize) -> Option<f32> {
     let displacement = |t: &crate::message::Track| {
         let (dx, dy) = (t.x - t.at_keyframe[0], t.y - t.at_keyframe[1]);
         (dx * dx + dy * dy).sqrt()
     };
     let mut lengths: Vec<f32> = table.tracks.iter().map(displacement).collect();
-    if lengths.len() < min_tracks as usize {
-        return None;
-    }
-    let middle = lengths.len() / 2;
-    Some(*lengths.select_nth_unstable_by(middle, f32::total_cmp).1)
+    let middle = (lengths.len() + n_lost) / 2;
+    (middle < lengths.len()).then(|| *lengths.select_nth_unstable_by(middle, f32::total_cmp).1)
 }
 
 /// One displayed frame number a line; empty lines are skipped.

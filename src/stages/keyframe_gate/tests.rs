@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{Sizes, Track, VideoInfo};
+use crate::message::{EndReason, Sizes, Track, TrackEnd, VideoInfo};
 use crate::picture::{ColorMatrix, Picture, PixelLayout};
 
 const MS: u64 = 1_000_000;
@@ -74,6 +74,38 @@ fn tracks_decide_by_the_median_length() {
     let (kept, reason, motion) = decide(&mut gate, frame(2, 200, &moved(16.01, 40), &gray));
     assert_eq!((kept, reason), (true, GateReason::Tracks));
     assert!((motion.unwrap() - 16.01).abs() < 1e-4, "{motion:?}");
+}
+
+#[test]
+fn lost_tracks_count_as_moved_and_age_does_not() {
+    let gray = flat();
+    let with_ends = |number: u64, reason: EndReason, n: u32| {
+        let mut moved = vec![[0.0; 2]; 40];
+        moved.extend(vec![[20.0, 0.0]; 40]);
+        let mut frame = frame(number, 100 * number, &moved[..79], &gray);
+        frame.ends = (0..n).map(|i| TrackEnd { track: 500 + i, reason }).collect();
+        frame
+    };
+    // 79 live tracks, 40 of them still: the median is still until the lost ones shift it.
+    let mut age = gate(KeyframeGateOptions::default());
+    decide(&mut age, frame(0, 0, &[], &gray));
+    assert_eq!(decide(&mut age, with_ends(1, EndReason::Age, 60)), (false, GateReason::Tracks, Some(0.0)));
+    let mut lost = gate(KeyframeGateOptions::default());
+    decide(&mut lost, frame(0, 0, &[], &gray));
+    assert_eq!(
+        decide(&mut lost, with_ends(1, EndReason::Residual, 0)),
+        (false, GateReason::Tracks, Some(0.0))
+    );
+    assert_eq!(
+        decide(&mut lost, with_ends(2, EndReason::Residual, 1)),
+        (true, GateReason::Tracks, Some(20.0))
+    );
+    // They add up from frame to frame and begin anew at a keyframe.
+    assert_eq!(
+        decide(&mut lost, with_ends(3, EndReason::OutOfFrame, 0)),
+        (false, GateReason::Tracks, Some(0.0))
+    );
+    assert_eq!(decide(&mut lost, with_ends(4, EndReason::OutOfFrame, 79)), (true, GateReason::Lost, None));
 }
 
 #[test]
