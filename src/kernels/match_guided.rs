@@ -50,12 +50,17 @@ pub fn match_guided(
         || {
             for (i, nearest) in nearest_of_first.iter_mut().enumerate() {
                 let line = EpipolarLine::new(f, first.positions[i], band_px);
-                strips[line.walk_axis()].visit(&line, second.positions, |j| {
-                    let Some(of_second) = nearest_of_second.get_mut(j) else { return };
-                    let distance2 = squared_distance(&first.descriptors[i], &second.descriptors[j]);
-                    nearest.update(distance2, j, second.positions);
-                    of_second.update(distance2, i, first.positions);
-                });
+                strips[line.walk_axis()].visit(
+                    &line,
+                    second.positions,
+                    #[inline(always)]
+                    |j| {
+                        let Some(of_second) = nearest_of_second.get_mut(j) else { return };
+                        let distance2 = squared_distance(&first.descriptors[i], &second.descriptors[j]);
+                        nearest.update(distance2, j, second.positions);
+                        of_second.update(distance2, i, first.positions);
+                    },
+                );
             }
         },
     );
