@@ -30,12 +30,8 @@ pub fn warnings(record: &RunRecord, circumstances: &Circumstances) -> Vec<String
     let mut warnings = Vec::new();
     warnings.extend(cut(record, circumstances.end));
     warnings.extend(too_few(record));
-    let motion = motion_at_640(record, circumstances.exported_width);
-    match motion.filter(|&motion| motion < MIN_MOTION_PX) {
-        Some(motion) => warnings.push(format!(
-            "the camera does not move: from keyframe to keyframe the picture moves by {motion:.2} px (median, at 640 \
-             wide); depth shows only from different places, so move the camera around the scene"
-        )),
+    match standstill(record, circumstances.exported_width) {
+        Some(warning) => warnings.push(warning),
         None => warnings.extend(rotation_only(record)),
     }
     if record.keyframes.len() > 1 {
@@ -66,10 +62,25 @@ fn too_few(record: &RunRecord) -> Option<String> {
     }
 }
 
-fn motion_at_640(record: &RunRecord, exported_width: u32) -> Option<f64> {
+fn standstill(record: &RunRecord, exported_width: u32) -> Option<String> {
     let mut motions: Vec<f64> = record.keyframes.iter().filter_map(|keyframe| keyframe.motion_px).collect();
     motions.sort_by(f64::total_cmp);
-    motions.get(motions.len() / 2).map(|motion| motion * 640.0 / f64::from(exported_width.max(1)))
+    let median = motions.get(motions.len() / 2).copied();
+    // Without a pair of keyframes, what the gate measured.
+    let largest = || record.frames.iter().filter_map(|frame| frame.motion_px).max_by(f64::total_cmp);
+    let motion = median.or_else(largest)? * 640.0 / f64::from(exported_width.max(1));
+    let seen = match median {
+        Some(_) => {
+            format!("from keyframe to keyframe the picture moves by {motion:.2} px (median, at 640 wide)")
+        }
+        None => format!("no frame is more than {motion:.2} px (at 640 wide) from the keyframe before"),
+    };
+    (motion < MIN_MOTION_PX).then(|| {
+        format!(
+            "the camera does not move: {seen}; depth shows only from different places, so move the camera around the \
+             scene"
+        )
+    })
 }
 
 fn rotation_only(record: &RunRecord) -> Option<String> {

@@ -21,9 +21,13 @@ pub struct Sequence {
 
 impl Sequence {
     /// `n_frames` pictures of `width` x `height` at `fps` along a path through the demo's room.
-    pub fn render(path: CameraPath, n_frames: usize, fps: f64, (width, height): (u32, u32)) -> Sequence {
+    pub fn render(path: CameraPath, n_frames: usize, fps: f64, size: (u32, u32)) -> Sequence {
+        Sequence::along(path.poses(n_frames, fps), size)
+    }
+
+    /// A picture of `width` x `height` from each pose.
+    pub fn along(poses: Vec<Pose>, (width, height): (u32, u32)) -> Sequence {
         let (scene, intrinsics) = (Scene::demo(), Intrinsics::centered(width, height));
-        let poses = path.poses(n_frames, fps);
         let pictures = poses.iter().map(|pose| scene.render(pose, &intrinsics)).collect();
         Sequence { scene, intrinsics, poses, pictures }
     }

@@ -60,6 +60,19 @@ fn a_camera_that_stands_still_is_named_and_nothing_else() {
 }
 
 #[test]
+fn a_camera_that_stands_still_is_named_without_a_second_keyframe() {
+    let mut record = chain(1, 0);
+    for (i, motion_px) in [0.2, 1.0, 0.4].into_iter().enumerate() {
+        let dropped = frame(i as u64 + 1, GateReason::Tracks, false);
+        record.frames.push(FrameRecord { motion_px: Some(motion_px), ..dropped });
+    }
+    let warned = text(&record, &WELL);
+    assert!(warned.contains("does not move: no frame is more than 0.50 px (at 640 wide) from"), "{warned}");
+    record.frames[2].motion_px = Some(2.1);
+    assert!(!text(&record, &WELL).contains("does not move"));
+}
+
+#[test]
 fn rotation_and_planes_are_told_apart() {
     let mut record = chain(12, 150);
     for pair in record.pairs.iter_mut().skip(6) {
