@@ -1,4 +1,5 @@
 //! Reads a COLMAP database by the description of its layout alone: nothing of the writer is used.
+#![allow(dead_code)] // each test file uses a part
 
 use std::collections::BTreeMap;
 use std::path::Path;
