@@ -24,8 +24,8 @@ const REFERENCE_WIDTH: f64 = 1280.0;
 #[serde(default, deny_unknown_fields)]
 pub struct EpipolarVerifyOptions {
     /// Largest residual of an inlier in exported pixels per 1280 of exported width, above 0 and at most 100; larger
-    /// accepts worse matches.
-    pub max_error_px: f64,
+    /// accepts worse matches. None: 2 where the intrinsics are known, else 4, since the lens distortion is in it.
+    pub max_error_px: Option<f64>,
     /// Fewest inliers of a verified pair, 8..=10000; larger leaves more pairs unverified.
     pub min_inliers: u32,
     /// Whether descriptors are matched again within the band of the geometry found, and the geometry found anew.
@@ -34,7 +34,13 @@ pub struct EpipolarVerifyOptions {
 
 impl Default for EpipolarVerifyOptions {
     fn default() -> Self {
-        EpipolarVerifyOptions { max_error_px: 2.0, min_inliers: 15, guided: false }
+        EpipolarVerifyOptions { max_error_px: None, min_inliers: 15, guided: false }
+    }
+}
+
+impl EpipolarVerifyOptions {
+    fn max_error_px(&self, calibrated: bool) -> f64 {
+        self.max_error_px.unwrap_or(if calibrated { 2.0 } else { 4.0 })
     }
 }
 
@@ -64,13 +70,8 @@ pub struct EpipolarVerify {
 impl EpipolarVerify {
     /// Checks the options and the camera.
     pub fn new(options: EpipolarVerifyOptions, context: &RunContext) -> Result<Self, StageError> {
-        if !(options.max_error_px > 0.0 && options.max_error_px <= 100.0) {
-            return Err(OptionError::new(
-                "max_error_px",
-                options.max_error_px,
-                "must be above 0 and at most 100",
-            )
-            .into());
+        if let Some(px) = options.max_error_px.filter(|px| !(*px > 0.0 && *px <= 100.0)) {
+            return Err(OptionError::new("max_error_px", px, "must be above 0 and at most 100").into());
         }
         if !(8..=10_000).contains(&options.min_inliers) {
             return Err(OptionError::new("min_inliers", options.min_inliers, "must be in 8..=10000").into());
@@ -92,11 +93,12 @@ impl EpipolarVerify {
         let camera = self.camera_of(keyframe)?;
         self.views.push(View::new(keyframe, &camera, self.options.guided));
         check_indices(&self.views, ordinal, &pairs)?;
+        let calibrated = self.camera_options.params.is_some();
         let verifier = PairVerifier {
             camera: &camera,
-            calibrated: self.camera_options.params.is_some(),
+            calibrated,
             limits: TwoViewLimits {
-                max_error_px: self.options.max_error_px * camera.width as f64 / REFERENCE_WIDTH,
+                max_error_px: self.options.max_error_px(calibrated) * camera.width as f64 / REFERENCE_WIDTH,
                 min_inliers: self.options.min_inliers as usize,
             },
             seed: self.seed,

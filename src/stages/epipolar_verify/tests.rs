@@ -318,7 +318,7 @@ fn dropped_frames_pass() {
 fn errors_name_the_values_that_disagree() {
     let new = |options, context| EpipolarVerify::new(options, &context).unwrap_err().to_string();
     let base = EpipolarVerifyOptions::default;
-    let message = new(EpipolarVerifyOptions { max_error_px: f64::NAN, ..base() }, context(None));
+    let message = new(EpipolarVerifyOptions { max_error_px: Some(f64::NAN), ..base() }, context(None));
     assert_eq!(message, "max_error_px = NaN: must be above 0 and at most 100");
     let message = new(EpipolarVerifyOptions { min_inliers: 7, ..base() }, context(None));
     assert_eq!(message, "min_inliers = 7: must be in 8..=10000");

@@ -149,8 +149,8 @@ fn a_fill_in_claims_the_keypoint_beside_it() {
         );
         table.tracks[0].claims.clone()
     };
-    assert_eq!(claims_beside(98.2), vec![Claim { keyframe: 0, keypoint: 0 }]);
-    assert_eq!(claims_beside(97.8), vec![]);
+    assert_eq!(claims_beside(98.4), vec![Claim { keyframe: 0, keypoint: 0 }]);
+    assert_eq!(claims_beside(98.2), vec![]);
 }
 
 #[test]
