@@ -305,7 +305,8 @@ fn an_error_in_the_middle_leaves_what_there_is() {
 
         let partial = Outcome::read(&place.path("out.partial"));
         assert!(expected.record.pairs.len() > 2);
-        assert_eq!(format!("{:?}", partial.database), format!("{:?}", expected.database));
+        let same = format!("{:?}", partial.database) == format!("{:?}", expected.database);
+        assert!(same, "the database differs from that of the frames before");
         assert_eq!(partial.record.frames, expected.record.frames);
         assert_eq!(partial.record.pairs, expected.record.pairs);
         let warnings = partial.record.warnings.join("\n");
@@ -332,7 +333,7 @@ fn verified_matches_are_true() {
     for (path, n_matches) in [(CameraPath::Orbit, 10_000), (CameraPath::Forward, 2_500)] {
         let all = measured(Sequence::small(path), &[]).all();
         let share = all.share_on_line().unwrap();
-        assert!(share > 0.98, "{path:?}: {share} of the matches within a pixel of the true line");
+        assert!(share > 0.995, "{path:?}: {share} of the matches within a pixel of the true line");
         assert!(all.line_px.len() > n_matches, "{path:?}: {} matches", all.line_px.len());
     }
 }
@@ -346,7 +347,7 @@ fn exported_keypoints_are_where_the_cameras_see_them() {
     let set = ["gray_upload.analysis_size_px=400", "keyframe_gate.min_motion_px=40"];
     let all = measured(Sequence::along(poses, (640, 480)), &set).all();
     let share = all.share_on_line().unwrap();
-    assert!(share > 0.97, "{share} of {} matches within a pixel of the true line", all.line_px.len());
+    assert!(share > 0.98, "{share} of {} matches within a pixel of the true line", all.line_px.len());
     let median = all.point_px[all.point_px.len() / 2];
-    assert!(median < 0.24, "half of the matches are more than {median} px from the true point");
+    assert!(median < 0.23, "half of the matches are more than {median} px from the true point");
 }

@@ -125,7 +125,7 @@ fn colmap_maps(python: &str, data: &Path) -> Result<(), Failed> {
     assert_eq!(model["registered"], n_keyframes, "all in one model: {model}");
     assert!(model["points"].as_u64() > Some(500), "{model}");
     // Metres, on a path of 0.8; the truth itself is good to some millimetres.
-    assert!(model["rmse"].as_f64().is_some_and(|rmse| rmse < 0.005), "{model}");
-    assert!(model["reprojection_px"].as_f64().is_some_and(|px| px < 0.7), "{model}");
+    assert!(model["rmse"].as_f64().is_some_and(|rmse| rmse < 0.0025), "{model}");
+    assert!(model["reprojection_px"].as_f64().is_some_and(|px| px < 0.5), "{model}");
     Ok(())
 }
