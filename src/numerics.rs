@@ -63,7 +63,7 @@ impl SplitMix64 {
 
     /// An integer in `0..bound`; `bound` must not be 0.
     pub fn below(&mut self, bound: u32) -> u32 {
-        ((self.next_u64() >> 32) * bound as u64 >> 32) as u32
+        (((self.next_u64() >> 32) * bound as u64) >> 32) as u32
     }
 
     /// A number in [0, 1).

@@ -299,8 +299,7 @@ fn woven(n: u64, capacity: usize, lag: usize, seed: u64) -> Vec<u64> {
     );
     graph.feedback::<Echo>(lag, lag + 1);
     assert!(run(graph).failure.is_none());
-    let values = std::mem::take(&mut seen.lock().values);
-    values
+    std::mem::take(&mut seen.lock().values)
 }
 
 #[test]

@@ -104,7 +104,7 @@ mod tests {
             let plane =
                 upright_plane::<3>(coded.as_raw(), 3 * w as usize, (w as usize, h as usize), orientation);
             assert_eq!(plane.stride, 3 * size.0 as usize);
-            assert!(&plane.data == expected.as_bytes(), "EXIF {number}: another picture");
+            assert!(plane.data == expected.as_bytes(), "EXIF {number}: another picture");
         }
     }
 

@@ -217,7 +217,7 @@ mod tests {
     fn a_change_of_size_is_an_error() {
         let mut stage = stage(KltPushOptions::default());
         stage.fire((frame(0, 0.0, (80, 60)), TrackTable::default())).expect("first frame");
-        let error = stage.fire((frame(7, 0.0, (60, 80)), TrackTable::default())).err().expect("another size");
+        let error = stage.fire((frame(7, 0.0, (60, 80)), TrackTable::default())).expect_err("another size");
         assert_eq!(
             error.to_string(),
             "frame 7 is 60x80 at analysis size, but the frame before is 80x60: give one video or pictures of one size"
