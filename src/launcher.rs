@@ -117,6 +117,17 @@ pub enum RequestError {
     /// In the place of the result.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// The result would replace what it is made from.
+    #[error(
+        "--input {input} lies in --out {}, which --overwrite would replace; name another folder or move the input out of it",
+        out.display()
+    )]
+    InputInOutput {
+        /// The input as the user named it.
+        input: String,
+        /// The folder asked for.
+        out: PathBuf,
+    },
 }
 
 fn all<E: Into<RequestError>>(errors: Vec<E>) -> LaunchError {
@@ -149,6 +160,7 @@ impl PipelineRequest {
 pub fn run(request: &RunRequest, progress: Arc<Progress>) -> Result<RunRecord, LaunchError> {
     let plan = request.pipeline.plan()?;
     check_camera(&request.camera)?;
+    check_input_stays(request)?;
     let output = OutputFolder::prepare(&request.out, request.overwrite).map_err(|error| all(vec![error]))?;
     let (outcome, record) = run_in(request, &plan, &output.path(), progress)?;
     let written = write_record(&record, &output.path());
@@ -159,9 +171,9 @@ pub fn run(request: &RunRequest, progress: Arc<Progress>) -> Result<RunRecord, L
         }
         (None, Err(error)) => {
             let why = with_causes(&error);
-            Err(LaunchError::Record { why, partial: output.publish_partial()? })
+            Err(LaunchError::Record { why, partial: output.publish_partial() })
         }
-        (Some(failure), _) => Err(LaunchError::Stage { failure, partial: output.publish_partial()? }),
+        (Some(failure), _) => Err(LaunchError::Stage { failure, partial: output.publish_partial() }),
     }
 }
 
@@ -217,6 +229,19 @@ fn run_in(
         record.warnings.insert(0, failure.to_string());
     }
     Ok((outcome, record))
+}
+
+/// What `--overwrite` removes must not hold the input.
+fn check_input_stays(request: &RunRequest) -> Result<(), LaunchError> {
+    let path = request.input.strip_prefix("file://").unwrap_or(&request.input);
+    let (Ok(input), Ok(out)) = (Path::new(path).canonicalize(), request.out.canonicalize()) else {
+        return Ok(());
+    };
+    if !request.overwrite || !input.starts_with(&out) {
+        return Ok(());
+    }
+    let (input, out) = (request.input.clone(), request.out.clone());
+    Err(LaunchError::Request(vec![RequestError::InputInOutput { input, out }]))
 }
 
 /// Parameters are checked against the model on a picture of any size.

@@ -77,6 +77,12 @@ pub struct OutputFolder {
     _lock: File,
 }
 
+/// A result that could not be moved: where it is, and why.
+struct Kept {
+    folder: PathBuf,
+    why: String,
+}
+
 const LOCK: &str = "lock";
 const RESULT: &str = "result";
 const REPLACED: &str = "replaced";
@@ -84,6 +90,9 @@ const REPLACED: &str = "replaced";
 impl OutputFolder {
     /// Checks that the result can be written to `out` and makes the temporary folder.
     pub fn prepare(out: &Path, overwrite: bool) -> Result<OutputFolder, OutputError> {
+        // A link stays, and what it points to becomes the result.
+        let linked = out.is_symlink().then(|| out.canonicalize().ok()).flatten();
+        let out = linked.as_deref().unwrap_or(out);
         let name = out.file_name().ok_or_else(|| OutputError::NoName(out.into()))?;
         let parent = match out.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -113,21 +122,28 @@ impl OutputFolder {
 
     /// Moves the result to its place. What it replaces is removed after that.
     pub fn publish(self) -> Result<(), OutputError> {
-        let (out, overwrite) = (self.out.clone(), self.overwrite);
-        self.move_to(&out, overwrite)
+        let (to, overwrite) = (self.out.clone(), self.overwrite);
+        self.move_to(&to, overwrite).map_err(|Kept { folder, why }| OutputError::Publish {
+            to,
+            kept: folder,
+            why,
+        })
     }
 
-    /// Moves what there is to `OUT.partial`, in place of an earlier one, and says where it is. OUT stays as it is.
-    pub fn publish_partial(self) -> Result<PathBuf, OutputError> {
+    /// Moves what there is to `OUT.partial`, in place of an earlier one, and says where it is: where it was written, if
+    /// that place is taken. OUT stays as it is.
+    pub fn publish_partial(self) -> PathBuf {
         let mut partial = self.out.clone().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        self.move_to(&partial, true)?;
-        Ok(partial)
+        match self.move_to(&partial, true) {
+            Ok(()) => partial,
+            Err(kept) => kept.folder,
+        }
     }
 
     /// Asks again whether the place is free: a run takes hours, and others may have used it.
-    fn move_to(self, to: &Path, overwrite: bool) -> Result<(), OutputError> {
+    fn move_to(self, to: &Path, overwrite: bool) -> Result<(), Kept> {
         let replaced = self.temporary.path().join(REPLACED);
         let free = check_free(to, overwrite).and_then(|free| free.map_err(io::Error::other));
         let moved = free.and_then(|()| move_aside(to, &replaced)).and_then(|()| {
@@ -139,7 +155,7 @@ impl OutputFolder {
             let kept = self.temporary.keep();
             // Without it the next run does not take the folder for one of a killed run, which it would remove.
             let _may_be_gone = fs::remove_file(kept.join(LOCK));
-            OutputError::Publish { to: to.into(), kept: kept.join(RESULT), why: error.to_string() }
+            Kept { folder: kept.join(RESULT), why: error.to_string() }
         })
     }
 }
@@ -238,11 +254,23 @@ mod tests {
         assert_eq!(names(parent.path()), ["out"]);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_what_it_points_to_becomes_the_result() {
+        let (parent, out) = with_result();
+        let link = parent.path().join("link");
+        std::os::unix::fs::symlink(&out, &link).unwrap();
+        written(&link, true).publish().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(out.join("run.json")).unwrap(), "new");
+        assert_eq!(names(parent.path()), ["link", "out"]);
+    }
+
     #[test]
     fn a_failure_leaves_the_earlier_result_and_a_partial_one() {
         let (parent, out) = with_result();
         for _ in 0..2 {
-            assert_eq!(written(&out, true).publish_partial().unwrap(), parent.path().join("out.partial"));
+            assert_eq!(written(&out, true).publish_partial(), parent.path().join("out.partial"));
         }
         assert_eq!(names(parent.path()), ["out", "out.partial"]);
         assert_eq!(fs::read_to_string(out.join("run.json")).unwrap(), "old");
@@ -258,9 +286,14 @@ mod tests {
             let place = parent.path().join(place);
             fs::create_dir(&place).unwrap();
             fs::write(place.join("thesis.tex"), "").unwrap();
-            let published = if is_partial { output.publish_partial().map(drop) } else { output.publish() };
-            let Err(OutputError::Publish { kept, why, .. }) = published else { panic!("{published:?}") };
-            assert!(why.contains("is not empty"), "{why}");
+            let kept = if is_partial {
+                output.publish_partial()
+            } else {
+                let published = output.publish();
+                let Err(OutputError::Publish { kept, why, .. }) = published else { panic!("{published:?}") };
+                assert!(why.contains("is not empty"), "{why}");
+                kept
+            };
             assert_eq!(names(&place), ["thesis.tex"]);
             fs::remove_dir_all(&place).unwrap();
             drop(OutputFolder::prepare(&out, false).unwrap());
