@@ -196,6 +196,31 @@ fn a_failure_keeps_the_earlier_result_and_what_there_is() {
 }
 
 #[test]
+fn a_run_never_replaces_its_own_input() {
+    let place = Place::new();
+    assert_eq!(place.call("run extract --input images --out out").code, Some(0));
+    for input in ["out/images", "out/images/frame_000000.jpg", "file://out/images"] {
+        let ended = place.call(&format!("run extract --input {input} --out out --overwrite"));
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains("lies in --out out"), "{}", ended.stderr);
+    }
+    assert!(place.path("out/images/frame_000000.jpg").exists());
+    assert_eq!(place.names(""), ["images", "out"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn readers_may_go_away() {
+    let place = Place::new();
+    for line in ["stages", "graph full", "check fool", "run extract --input images --out out --json"] {
+        let [unread_out, unread_err] = [(); 2].map(|()| std::io::pipe().unwrap().1);
+        let ended = place.command(line).stdout(unread_out).stderr(unread_err).status().unwrap();
+        assert_eq!(ended.code(), Some(if line == "check fool" { 2 } else { 0 }), "{line}");
+    }
+    assert!(place.path("out/run.json").exists());
+}
+
+#[test]
 fn a_profile_is_a_table_and_keeps_nothing() {
     let place = Place::new();
     let ended = place.call("profile tracks --input images");

@@ -1,7 +1,8 @@
 //! What people see while a run is at work: a bar on a terminal, a line every few seconds elsewhere. It looks on at the
 //! last stage and changes nothing.
 
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -57,7 +58,7 @@ impl Progress {
     /// Says what begins.
     pub fn begin(&self, what: &str) {
         if self.is_shown {
-            eprintln!("trackweave {}: {what}", env!("CARGO_PKG_VERSION"));
+            tell(format_args!("trackweave {}: {what}", env!("CARGO_PKG_VERSION")));
         }
     }
 
@@ -81,7 +82,7 @@ impl Progress {
         if let Some(due) = state.next_line.filter(|due| Instant::now() >= *due) {
             let part = duration_ns.map(|ns| 100.0 * frame.log.info.pts_ns as f64 / ns.max(1) as f64);
             let part = part.map_or(String::new(), |part| format!("{part:.0} %: "));
-            eprintln!("{part}{text}");
+            tell(format_args!("{part}{text}"));
             state.next_line = Some(due + LINE_EVERY);
         }
         self.bar.set_message(text);
@@ -92,7 +93,7 @@ impl Progress {
     pub fn step(&self, what: &str, done: usize, all: usize) {
         let mut state = self.state.lock();
         if let Some(due) = state.next_line.filter(|due| Instant::now() >= *due) {
-            eprintln!("{what}: {done} of {all}");
+            tell(format_args!("{what}: {done} of {all}"));
             state.next_line = Some(due + LINE_EVERY);
         }
         self.bar.set_message(format!("{what}: {done} of {all}"));
@@ -108,6 +109,11 @@ impl Progress {
     pub fn elapsed(&self) -> Duration {
         self.begin.elapsed()
     }
+}
+
+/// A line on stderr. That nobody reads it any more is no reason to stop the work.
+pub fn tell(line: impl Display) {
+    let _nobody_reads = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 fn style(template: &str) -> ProgressStyle {
