@@ -92,6 +92,10 @@ fn wrong_pipelines_say_all_that_is_wrong() {
         ("wired to the wrong type", listing(&["frame_decode", "keyframe_gate", "export"])),
         ("no beginning and no end", listing(&["gray_upload", "keyframe_gate"])),
         ("no room", and("queue = 0\n")),
+        (
+            "too much room",
+            format!("verdict_lag_frames = 4000000000\n{}", and("queue = 9000000000000000000\n")),
+        ),
         ("no lag", format!("verdict_lag_frames = 0\n{}", listing(&smallest))),
         (
             "tracking without joining",

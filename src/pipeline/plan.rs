@@ -9,6 +9,9 @@ use crate::error::with_causes;
 use crate::message::{TrackTable, Verdict};
 use crate::stages::{RunContext, STAGES, StageRow};
 
+/// A queue of more holds no more in practice; its memory is set aside at the start.
+const MAX_QUEUE: usize = 10_000;
+
 /// A mistake in a pipeline. Both ends of what disagrees are named.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
@@ -85,12 +88,19 @@ pub enum GraphError {
         /// The other.
         needs: &'static str,
     },
-    /// A queue without room.
-    #[error("stage {stage} has queue = 0, but a queue holds at least 1 token; set queue to 1 or more")]
-    NoQueue {
+    /// A queue without room, or with more than any memory holds.
+    #[error(
+        "stage {stage} has queue = {queue}, but a queue holds 1 to {MAX_QUEUE} tokens; set it in that range"
+    )]
+    Queue {
         /// The stage.
         stage: String,
+        /// What it is set to.
+        queue: usize,
     },
+    /// More initial verdicts than a queue holds.
+    #[error("verdict_lag_frames = {0}, but at most {MAX_QUEUE} verdicts wait; set 1 to {MAX_QUEUE}")]
+    LongLag(u32),
     /// No initial verdicts.
     #[error(
         "verdict_lag_frames = 0, but keyframe_join would wait for the verdict on the frame it holds; set 1 or more"
@@ -146,12 +156,14 @@ impl Plan {
         let listed = listed_rows(config, &mut errors);
         check_wires(&listed, &mut errors);
         for stage in &config.stages {
-            if stage.queue == 0 {
-                errors.push(GraphError::NoQueue { stage: stage.name.clone() });
+            if !(1..=MAX_QUEUE).contains(&stage.queue) {
+                errors.push(GraphError::Queue { stage: stage.name.clone(), queue: stage.queue });
             }
         }
-        if config.verdict_lag_frames == 0 {
-            errors.push(GraphError::NoLag);
+        match config.verdict_lag_frames {
+            0 => errors.push(GraphError::NoLag),
+            lag if lag as usize > MAX_QUEUE => errors.push(GraphError::LongLag(lag)),
+            _ => {}
         }
         let stages: Vec<_> = STAGES
             .iter()
@@ -263,7 +275,9 @@ fn check_wires(listed: &[usize], errors: &mut Vec<GraphError>) {
     };
     let name = |edges: Edges| edges.main.unwrap_or("nothing");
     let (Some(&first), Some(&last)) = (listed.first(), listed.last()) else {
-        return errors.push(GraphError::Empty);
+        return if errors.is_empty() {
+            errors.push(GraphError::Empty)
+        };
     };
     let before = missing(0, first);
     if !before.is_empty() {
