@@ -186,8 +186,7 @@ impl PipelineConfig {
 
 /// A TOML value; what is none is a string.
 fn parse_value(text: &str) -> Value {
-    let parsed = format!("value = {text}").parse::<Table>().ok();
-    parsed.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.into()))
+    text.parse().unwrap_or_else(|_| Value::String(text.into()))
 }
 
 pub(crate) fn one_line(text: &str) -> String {

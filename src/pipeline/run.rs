@@ -15,12 +15,13 @@ use super::graph::{CheckedGraph, Graph, Node, Observer};
 use super::queue::{Closed, QueueInput, QueueOutput, queue};
 use super::report::Times;
 use super::token::{AnyStage, Tokens};
+use crate::error::with_causes;
 use crate::record::StageRecord;
 use crate::stages::{StageError, StreamEnd};
 
 /// The first thing that went wrong.
 #[derive(Debug, thiserror::Error)]
-#[error("stage {stage} failed {}: {error}", when(*.frame, *.finishing))]
+#[error("stage {stage} failed {}: {}", when(*.frame, *.finishing), with_causes(&**error))]
 pub struct Failure {
     /// The stage.
     pub stage: String,

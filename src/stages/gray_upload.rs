@@ -62,7 +62,7 @@ impl GrayUpload {
             if value < smallest { Err(SizeError { option, value, smallest }) } else { Ok(()) }
         };
         at_least("gray_upload.analysis_size_px", analysis_size_px, 32)?;
-        at_least("max-image-size", max_image_size_px.unwrap_or(1), 1)?;
+        at_least("--max-image-size", max_image_size_px.unwrap_or(1), 1)?;
         Ok(GrayUpload { analysis_size_px, max_image_size_px, plan: None })
     }
 

@@ -191,9 +191,9 @@ impl Stage for KeyframeGate {
 /// A listed frame that never came.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error(
-    "keyframes_file {}: frame {number} was never sampled ({others} more like it): list sampled frames, or sample \
-     all frames with --fps all",
-    file.display()
+    "keyframes_file {}: frame {number} was never sampled{}: list sampled frames, or sample all frames with --fps all",
+    file.display(),
+    if *others > 0 { format!(" ({others} more like it)") } else { String::new() }
 )]
 struct GateError {
     file: PathBuf,

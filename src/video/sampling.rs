@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Fps {
         let text = text(deserializer)?;
         Fps::parse(&text).ok_or_else(|| {
             de::Error::custom(format!(
-                "{text} is no rate: give a positive number or a fraction like 30000/1001"
+                "{text:?} is no rate: give a positive number or a fraction like 30000/1001"
             ))
         })
     }
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for SampleRate {
         let text = text(deserializer)?;
         SampleRate::parse(&text).ok_or_else(|| {
             de::Error::custom(format!(
-                "{text} is no rate: give a positive number, a fraction like 30000/1001 or \"all\""
+                "{text:?} is no rate: give a positive number, a fraction like 30000/1001 or \"all\""
             ))
         })
     }
