@@ -340,18 +340,28 @@ fn write_sound(path: &Path) -> Result<(), Failed> {
     Ok(std::fs::write(path, wav)?)
 }
 
+/// Number of frames of a file, and whether it is called cut off.
+fn frames_and_cut(path: &Path) -> Result<(usize, bool), Failed> {
+    let (mut source, record) = source_and_record(path, "all")?;
+    let mut n_frames = 0;
+    while source.next().map_err(|e| e.to_string())?.is_some() {
+        n_frames += 1;
+    }
+    let warned = record.lock().warnings.iter().any(|warning| warning.contains("cut off"));
+    Ok((n_frames, warned))
+}
+
 fn truncated_video() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("video.mkv");
-    write(&path, 25, VideoQuality::Lossless)?;
+    write(&path, 75, VideoQuality::Lossless)?;
+    let (n_whole, warned) = frames_and_cut(&path)?;
+    ensure(n_whole == 75 && !warned, || format!("{n_whole} frames, warned: {warned}"))?;
     let whole = std::fs::read(&path)?;
-    std::fs::write(&path, &whole[..whole.len() * 2 / 3])?;
-    let mut source = source(&path, "all")?;
-    let mut n_frames = 0;
-    while let Ok(Some(_)) = source.next() {
-        n_frames += 1;
-    }
-    ensure((8..25).contains(&n_frames), || format!("{n_frames} frames of two thirds of the file"))
+    std::fs::write(&path, &whole[..whole.len() / 2])?;
+    let (n_frames, warned) = frames_and_cut(&path)?;
+    ensure((12..60).contains(&n_frames), || format!("{n_frames} frames of half of the file"))?;
+    ensure(warned, || "it is not said that the file is cut off".into())
 }
 
 /// Answers each request with the whole file, as plain servers do.

@@ -292,6 +292,14 @@ impl FrameSource for VideoDecoder {
             warnings
                 .push(format!("{input}: {n} frames come no later than the frame before (damaged stream?)"));
         }
+        let last_ns = self.clock.last_ns;
+        if let Some(duration_ns) = self.info.duration_ns.filter(|&all| is_cut_short(last_ns, all)) {
+            let [last_s, all_s] = [last_ns, duration_ns].map(|ns| ns as f64 * 1e-9);
+            let input = &self.input;
+            warnings.push(format!(
+                "{input}: the last frame is shown at {last_s:.1} s of {all_s:.1} s; the file may be cut off"
+            ));
+        }
         warnings
     }
 }
@@ -300,6 +308,12 @@ impl Drop for VideoDecoder {
     fn drop(&mut self) {
         let _ = self.pipeline.set_state(gst::State::Null);
     }
+}
+
+/// A second and a tenth are missing at the end: more than a sound track that is a little longer.
+fn is_cut_short(last_ns: u64, duration_ns: u64) -> bool {
+    let missing_ns = duration_ns.saturating_sub(last_ns);
+    missing_ns > 1_000_000_000 && missing_ns > duration_ns / 10
 }
 
 /// Links the first video track; other tracks stay unlinked and are thrown away.
