@@ -16,8 +16,8 @@ lint: setup
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --no-default-features -- -D warnings
 
-bench: setup  ## throughput of the pipeline on the demo video; results belong into benches/runs/
-	$(CARGO) bench
+bench: setup  ## times of the kernels on rendered frames (see benches/README.md); results belong into benches/runs/
+	$(CARGO) bench --bench throughput
 
 setup:  ## system packages that are missing (Debian)
 	@tools/install-packages.sh
