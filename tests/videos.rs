@@ -407,7 +407,9 @@ fn image_folder() -> Result<(), Failed> {
     for number in [2, 0, 1] {
         drawn(number).save(folder.path().join(format!("{number:03}.png")))?;
     }
-    std::fs::write(folder.path().join("notes.txt"), "no picture")?;
+    for other in ["notes.txt", "._000.png"] {
+        std::fs::write(folder.path().join(other), "no picture")?;
+    }
     let frames = decode(folder.path(), "4")?;
     let expected = [(0, 0, 0), (1, 1, 250), (2, 2, 500)];
     ensure(numbers_and_times(&frames) == expected, || format!("{:?}", numbers_and_times(&frames)))?;

@@ -11,7 +11,7 @@ use crate::message::VideoInfo;
 use crate::picture::orient::Orientation;
 use crate::picture::{ColorMatrix, Picture, PixelLayout, Plane};
 
-/// The .png, .jpg and .jpeg files of a folder by name; frame i is shown at i / fps.
+/// The .png, .jpg and .jpeg files of a folder by name, hidden ones (macOS leaves `._x.jpg`) left out; frame i is shown at i / fps.
 pub struct ImageFolder {
     input: String,
     paths: Vec<PathBuf>,
@@ -29,7 +29,8 @@ impl ImageFolder {
         for entry in fs::read_dir(folder).map_err(folder_error)? {
             let path = entry.map_err(folder_error)?.path();
             let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_lowercase();
-            if ["png", "jpg", "jpeg"].contains(&extension.as_str()) && path.is_file() {
+            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if ["png", "jpg", "jpeg"].contains(&extension.as_str()) && !hidden && path.is_file() {
                 paths.push(path);
             }
         }
