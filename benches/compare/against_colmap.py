@@ -38,16 +38,18 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("video"); a.add_argument("--fps", default="5"); a.add_argument("--size", type=int, default=640)
     a.add_argument("--repeats", type=int, default=5); a.add_argument("--trackweave", default="target/release/trackweave")
-    a.add_argument("flags", nargs="*", help="passed on to trackweave, after --")
-    o = a.parse_args()
+    ours, flags = sys.argv[1:], []
+    if "--" in ours:
+        ours, flags = ours[:ours.index("--")], ours[ours.index("--") + 1:]
+    o = a.parse_args(ours)
     pycolmap.logging.minloglevel = 2
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         trackweave(o.trackweave, "extract", folder / "all", o, ["--set", "keyframe_gate.tests=[]"])
-        trackweave(o.trackweave, "full", folder / "full", o, o.flags)
+        trackweave(o.trackweave, "full", folder / "full", o, flags)
         seconds = {"trackweave full": [], "COLMAP, all sampled frames": [], "COLMAP, keyframes only": []}
         for _ in range(o.repeats):
-            seconds["trackweave full"].append(trackweave(o.trackweave, "full", folder / "full", o, o.flags))
+            seconds["trackweave full"].append(trackweave(o.trackweave, "full", folder / "full", o, flags))
             seconds["COLMAP, all sampled frames"].append(colmap(folder / "all" / "images", folder / "all.db", o.size))
             seconds["COLMAP, keyframes only"].append(colmap(folder / "full" / "images", folder / "full.db", o.size))
         counts = {name: len(list((folder / sub / "images").iterdir())) for name, sub in
