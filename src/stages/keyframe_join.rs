@@ -14,7 +14,7 @@ use crate::message::{
     Track, TrackEnd, TrackRow, TrackTable, TrackerFrame, Verdict,
 };
 use crate::stages::{RunContext, Stage, StageError};
-use points::{Point, points_from_keypoints};
+use points::{Point, points_from_features};
 
 mod join;
 mod points;
@@ -61,7 +61,7 @@ impl KeyframeJoin {
 
     /// Joins, claims and seeds at a keyframe.
     fn weave(&mut self, table: &mut TrackTable, kept: &FeaturedKeyframe, sizes: Sizes) -> Woven {
-        let points = points_from_keypoints(&kept.features.keypoints);
+        let points = points_from_features(&kept.features);
         let radius_px = sizes.scaled(self.options.join_radius_px);
         let assigned = join::assign(&table.tracks, &points, sizes.analysis, radius_px);
         let pairs = join::claim(&mut table.tracks, &points, &assigned, kept.keyframe);

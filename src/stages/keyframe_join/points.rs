@@ -1,6 +1,6 @@
 //! The points of a keyframe: SIFT keypoints of one position, whatever their orientations, are one point.
 
-use crate::message::Keypoint;
+use crate::message::{Features, Keypoint};
 
 /// A position that carries one or more keypoints.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,16 +13,13 @@ pub struct Point {
     pub keypoint: u32,
 }
 
-/// The points of a keypoint list, in its order. Keypoints of one position must stand side by side.
-pub fn points_from_keypoints(keypoints: &[Keypoint]) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::with_capacity(keypoints.len());
-    for (index, keypoint) in keypoints.iter().enumerate() {
-        let known = points.last().is_some_and(|p| p.x == keypoint.x && p.y == keypoint.y);
-        if !known {
-            points.push(Point { x: keypoint.x, y: keypoint.y, keypoint: index as u32 });
-        }
-    }
-    points
+/// The points of a keyframe's keypoints, in their order.
+pub fn points_from_features(features: &Features) -> Vec<Point> {
+    let keypoints = (0u32..).zip(&features.keypoints).zip(features.points());
+    keypoints
+        .filter(|((index, _), point)| index == point)
+        .map(|((keypoint, &Keypoint { x, y, .. }), _)| Point { x, y, keypoint })
+        .collect()
 }
 
 /// Positions sorted into square cells, for all neighbours within a radius of at most one cell.
