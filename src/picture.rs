@@ -134,6 +134,22 @@ impl PixelLayout {
     }
 }
 
+#[cfg(test)]
+impl Picture {
+    /// A pixel without planes, for tests of stages that pass the picture on unread.
+    pub(crate) fn unseen() -> Picture {
+        Picture {
+            width: 1,
+            height: 1,
+            pixel_aspect: (1, 1),
+            layout: PixelLayout::Gray,
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+            planes: Vec::new(),
+        }
+    }
+}
+
 impl Picture {
     /// Width and height in square pixels: the longer edge of a sample is the pixel, so no detail is lost.
     pub fn square_size(&self) -> (u32, u32) {

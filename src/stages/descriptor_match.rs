@@ -83,7 +83,7 @@ pub(crate) mod tests {
         Descriptor, FrameInfo, FrameLog, GateDecision, GateReason, Keyframe, Keypoint, Sizes,
     };
     use crate::numerics::SplitMix64;
-    use crate::picture::{ColorMatrix, Picture, PixelLayout};
+    use crate::picture::Picture;
 
     const SIZES: Sizes = Sizes { analysis: (640, 360), exported: (640, 360), scale: 1.0 };
 
@@ -101,15 +101,7 @@ pub(crate) mod tests {
         };
         let keypoints = (0..n).map(keypoint).collect();
         let features = Features { keypoints, descriptors: (0..n).map(descriptor).collect() };
-        let picture = Picture {
-            width: 1,
-            height: 1,
-            pixel_aspect: (1, 1),
-            layout: PixelLayout::Gray,
-            matrix: ColorMatrix::Bt601,
-            full_range: true,
-            planes: Vec::new(),
-        };
+        let picture = Picture::unseen();
         Arc::new(Keyframe {
             keyframe: ordinal,
             info: info(),

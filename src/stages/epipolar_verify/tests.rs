@@ -7,7 +7,7 @@ use crate::geometry::refine::rotation_from_vector;
 use crate::geometry::{Config, TwoViewGeometry};
 use crate::message::{FrameInfo, FrameLog, GateDecision, GateReason, Keypoint, Match, Sizes, Source};
 use crate::numerics::SplitMix64;
-use crate::picture::{ColorMatrix, Picture, PixelLayout};
+use crate::picture::Picture;
 
 const FOCAL: f64 = 1000.0;
 
@@ -55,15 +55,7 @@ fn log(kept: bool, sizes: Sizes) -> FrameLog {
 
 /// A keyframe whose descriptors tell its keypoints apart.
 fn frame(keyframe: u32, keypoints: Vec<Keypoint>, sizes: Sizes, pairs: Vec<MergedPair>) -> MergedFrame {
-    let picture = Picture {
-        width: 1,
-        height: 1,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: Vec::new(),
-    };
+    let picture = Picture::unseen();
     let descriptor = |i: usize| {
         let mut rng = SplitMix64::new(i as u64, 1);
         std::array::from_fn(|_| rng.below(256) as u8)

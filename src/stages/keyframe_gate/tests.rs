@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::message::{EndReason, Sizes, Track, TrackEnd, VideoInfo};
-use crate::picture::{ColorMatrix, Picture, PixelLayout};
+use crate::picture::Picture;
 
 const MS: u64 = 1_000_000;
 
@@ -30,15 +30,7 @@ fn frame_of(
         let start = [id as f32, 2.0 * id as f32];
         Track { id, x: start[0] + d[0], y: start[1] + d[1], age: 1, at_keyframe: start, claims: Vec::new() }
     };
-    let picture = Picture {
-        width: 1,
-        height: 1,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: Vec::new(),
-    };
+    let picture = Picture::unseen();
     TrackedFrame {
         info: FrameInfo { index: number as u32, number, pts_ns, video },
         picture: Arc::new(picture),

@@ -3,20 +3,12 @@
 use super::*;
 use crate::kernels::{Pyramid, PyramidLevel};
 use crate::message::{Features, FrameInfo, GateDecision, GateReason, Keypoint, KltMatch};
-use crate::picture::{ColorMatrix, GrayImage, Picture, PixelLayout};
+use crate::picture::{GrayImage, Picture};
 
 const SIZE: (u32, u32) = (640, 480);
 
 fn picture() -> Arc<Picture> {
-    Arc::new(Picture {
-        width: 1,
-        height: 1,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: Vec::new(),
-    })
+    Arc::new(Picture::unseen())
 }
 
 fn stage(options: KeyframeJoinOptions) -> KeyframeJoin {
