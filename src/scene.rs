@@ -10,6 +10,7 @@ use nalgebra::Vector3;
 pub mod camera;
 pub mod demo;
 pub mod evaluation;
+pub mod film;
 pub mod path;
 mod render;
 mod room;

@@ -11,6 +11,10 @@ pub enum CameraPath {
     HandHeld,
     /// Turning about its own centre: no parallax, 12 degrees a second.
     Pan,
+    /// The same at 30 degrees a second.
+    FastPan,
+    /// Turning about its optical axis, 15 degrees a second.
+    Roll,
     /// Around the table at a constant distance, 14 degrees a second.
     Orbit,
     /// Straight ahead, 0.5 m a second.
@@ -34,6 +38,8 @@ impl CameraPath {
         match self {
             CameraPath::HandHeld => hand_held(seconds),
             CameraPath::Pan => start.turned(0.0, (12.0 * seconds - 10.0).to_radians(), 0.0),
+            CameraPath::FastPan => start.turned(0.0, (30.0 * seconds - 25.0).to_radians(), 0.0),
+            CameraPath::Roll => start.turned(0.0, 0.0, (15.0 * seconds).to_radians()),
             CameraPath::Orbit => {
                 let angle = (14.0 * seconds - 8.0).to_radians();
                 let arm = Vector3::new(libm::sin(angle), -0.1, -libm::cos(angle));
@@ -74,7 +80,17 @@ mod tests {
     fn paths_move_as_they_say() {
         let poses = |path: CameraPath| path.poses(30, 30.0);
         assert!(poses(CameraPath::Still).iter().all(|p| *p == CameraPath::Still.at(0.0)));
-        assert!(poses(CameraPath::Pan).iter().all(|p| p.center == Vector3::zeros()));
+        for path in [CameraPath::Pan, CameraPath::FastPan, CameraPath::Roll] {
+            assert!(poses(path).iter().all(|p| p.center == Vector3::zeros()));
+        }
+        let turn = |path: CameraPath| {
+            let (from, to) = (path.at(0.0).cam_from_world_rotation, path.at(1.0).cam_from_world_rotation);
+            libm::acos(((to * from.transpose()).trace() - 1.0) / 2.0).to_degrees()
+        };
+        assert!((turn(CameraPath::FastPan) - 30.0).abs() < 1e-9);
+        assert!((turn(CameraPath::Roll) - 15.0).abs() < 1e-9);
+        let axes = [0.0, 1.0].map(|t| CameraPath::Roll.at(t).cam_from_world_rotation.row(2).transpose());
+        assert!((axes[0] - axes[1]).norm() < 1e-12, "a roll keeps the optical axis");
         let orbit = poses(CameraPath::Orbit);
         let distances = orbit.iter().map(|p| (p.center - TARGET).norm());
         assert!(distances.clone().all(|d| (d - (orbit[0].center - TARGET).norm()).abs() < 1e-9));
