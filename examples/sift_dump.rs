@@ -7,8 +7,11 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trackweave::picture::GrayImage;
 use trackweave::stages::sift_extract::{SiftOptions, SiftScratch, extract_features};
+
+use support::{read_gray, write_npy};
+
+mod support;
 
 /// Times a picture is extracted; the fastest counts.
 const REPEATS: usize = 3;
@@ -35,25 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let values: Vec<[f32; 5]> = rows.collect();
         let stem = path.file_stem().ok_or("a picture has no name")?.to_string_lossy();
         let name = |kind: &str| Path::new(&out).join(format!("{stem}.{kind}.npy"));
-        write_npy(&name("keypoints"), "<f4", [n, 5], bytemuck::cast_slice(&values))?;
-        write_npy(&name("descriptors"), "|u1", [n, 128], features.descriptors.as_flattened())?;
+        write_npy(&name("keypoints"), "<f4", &[n, 5], bytemuck::cast_slice(&values))?;
+        write_npy(&name("descriptors"), "|u1", &[n, 128], features.descriptors.as_flattened())?;
     }
     Ok(())
-}
-
-fn read_gray(path: &Path) -> Result<GrayImage, Box<dyn Error>> {
-    let luma = image::open(path)?.into_luma8();
-    let (width, height) = (luma.width() as usize, luma.height() as usize);
-    let data = luma.into_raw().into_iter().map(|value| value as f32 / 255.0).collect();
-    Ok(GrayImage { width, height, data })
-}
-
-fn write_npy(path: &Path, kind: &str, [rows, columns]: [usize; 2], data: &[u8]) -> std::io::Result<()> {
-    let shape = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    let header = format!("{shape:<117}\n");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend(data);
-    std::fs::write(path, file)
 }
