@@ -1,8 +1,9 @@
 # Two commands do everything on a fresh Debian 12 with Rust: `make demo` and `make test`.
 CARGO ?= cargo
 OUT ?= out/demo
+COMPARE ?= out/compare
 
-.PHONY: demo test lint bench setup clean
+.PHONY: demo test lint bench compare setup clean
 
 demo: setup  ## render a video with known cameras, run the full pipeline on it, say how good the result is
 	$(CARGO) build --release
@@ -18,6 +19,15 @@ lint: setup
 
 bench: setup  ## times of the kernels on rendered frames (see benches/README.md); results belong into benches/runs/
 	$(CARGO) bench --bench throughput
+
+compare: setup $(COMPARE)/python/ready  ## the tracker against OpenCV's; DATA=folder adds real sequences and flow pairs
+	$(CARGO) build --release --example klt_dump --example render_scene
+	$(COMPARE)/python/bin/python benches/compare/klt_opencv.py $(DATA) --rendered $(COMPARE) --json $(COMPARE)/klt_opencv.json
+
+$(COMPARE)/python/ready: benches/compare/requirements.txt
+	python3 -m venv $(COMPARE)/python
+	$(COMPARE)/python/bin/pip install -q --disable-pip-version-check -r $<
+	touch $@
 
 setup:  ## system packages that are missing (Debian)
 	@tools/install-packages.sh
