@@ -3,31 +3,42 @@
     make compare [DATA=folder]            (rendered sequences only without DATA)
 
     cargo build --release --examples
-    python benches/compare/klt_opencv.py [DATA] [--only a b] [--set option=value ...] [--json FILE]
+    python benches/compare/klt_opencv.py [DATA] [--only a b c d e] [--set option=value ...] [--json FILE]
 
-Points are OpenCV's goodFeaturesToTrack of the first picture: at most 1000, quality 0.01, 8 px apart. Both trackers read
-the same 8-bit gray and run forward and backward; a track lives on while both ways have an answer, its way back ends
-within 0.5 px of its start and it stays inside the picture. Over several frames it goes from each frame to the next; what
-has ended stays so. The trackers:
+Points are OpenCV's goodFeaturesToTrack of the first picture: at most 1000, quality 0.01, 8 px apart. Both trackers
+read the same 8-bit gray and run forward and backward; a track lives on while both ways have an answer, its way
+back ends within 0.5 px of its start and it stays inside the picture. Over several frames it goes from each frame
+to the next; what has ended stays so. The trackers:
 
-  ours            the defaults of the program (or --set), with its other checks: correlation, window inside the picture
+  ours            the program's defaults (or --set), with its other checks: correlation, window inside the picture
   ours, no NCC    the same without the check of the correlation
   OpenCV          calcOpticalFlowPyrLK with the window, levels, iterations and epsilon that "ours" has
   ours, 21 px     ours with OpenCV's defaults: window 21, 4 levels (maxLevel 3), 30 iterations, epsilon 0.01
   OpenCV, 21 px   calcOpticalFlowPyrLK with its defaults
 
-Bold: ours is worse than the OpenCV of its settings by more than counting noise. For a count: of the points that only one of
-the two has, OpenCV has more, by over two standard deviations of a fair coin. For a median: it is larger, and on the points
-that both keep ours is the worse one more often, by as much.
+Bold: ours is worse than the OpenCV of its settings by more than counting noise. For a count: of the points that
+only one of the two has, OpenCV has more, by over two standard deviations of a fair coin. For a median: it is
+larger, and on the points that both keep ours is the worse one more often, by as much.
 
-a. Flow pairs with true flow (DATA/flow/<name>/{frame10.png, frame11.png, flow10.flo}, Middlebury); points without a known
-   flow are left out. "Kept": alive; "right": kept and off by less than 0.5 or 1 px.
-b. Rendered rooms (`examples/render_scene.rs`, 17 frames of 640 x 360; see RENDERED): of the points whose true place the
-   frame still shows (`sequences.py`), the share alive and off by less than 1 and 2 px after 5, 10 and 16 frames; "off": the
-   share of live tracks of visible points that are 2 px off or more; the median error of those alive. Then what became of
-   the points that only OpenCV has within 1 px after 10 frames, and how many only ours has.
+a. Flow pairs with true flow (DATA/flow/<name>/{frame10.png, frame11.png, flow10.flo}, Middlebury); points without
+   a known flow are left out. Kept: alive; "< 0.5 px", "< 1 px": kept and off by less. "One way, quality 0.03":
+   OpenCV's defaults without the way back at the 1000 best corners of that quality.
+b. Rendered rooms (`examples/render_scene.rs`, 17 frames of 640 x 360; see RENDERED): of the points whose true
+   place the frame still shows (`sequences.py`), the share alive and off by less than 1 and 2 px after 5, 10 and 16
+   frames; "off": the share of live tracks of visible points that are 2 px off or more; the median error of those
+   alive. Then what became of the points that only OpenCV has within 1 px after 10 frames, and how many only ours
+   has.
+c. Real sequences (DATA/sequences/<name>/{video.mp4, calib.json, gt_poses.txt}) sampled at 5 (vamr_corner) and 10
+   frames/s, 640 wide, started every 8 sampled frames: of all points, those alive and within 1 and 2 px of the line
+   that the true poses give, and the median distance of those alive. Neighbouring poses of vamr_corner are off by
+   about 0.2 degrees, so its distances are mostly the truth's own.
+d. The first pair of each sequence: what ours and the OpenCV of its settings keep, and how far apart their answers
+   are where both keep the point.
+e. scikit-image's dense optical_flow_ilk (radius half our window) read at the same points, on those that ours and
+   OpenCV keep: errors where the truth is known, and how far ours and OpenCV are from it.
 
-Times: ms a pair, median; ours: pyramid, forward and backward; OpenCV: both calls, each of which builds its pyramids.
+Times: ms a pair, median; ours: pyramid, forward and backward; OpenCV: both calls, each of which builds its
+pyramids.
 Needs: pip install -r benches/compare/requirements.txt
 """
 
@@ -44,7 +55,8 @@ import time
 
 import cv2
 import numpy as np
-from sequences import read_flow_pair, read_rendered, true_points
+from sequences import fundamental, line_distances, read_flow_pair, read_rendered, read_video, true_points
+from skimage.registration import optical_flow_ilk
 
 FLOW_PAIRS = ["RubberWhale", "Grove2"]
 # Arguments of render_scene: path, frames, width, frames/s, effects.
@@ -60,7 +72,10 @@ RENDERED = {
     "rolling gain": "hand_held 17 640 5 gain_jitter=0.25 offset_jitter=12",
     "night": "hand_held 17 640 5 shutter_s=0.02 noise=5 gain_jitter=0.15 offset_jitter=6",
 }
+# Frames from one sampled frame to the next.
+REAL = {"vamr_corner": 6, "icl_kt3_200": 3, "kitti_s1": 1}
 AGES = (5, 10, 16)
+START_EVERY = 8
 FORWARD_BACKWARD_PX = 0.5
 REASONS = ["alive", "out of frame", "low structure", "no convergence", "forward-backward", "correlation"]
 PAIRS = {"ours": "OpenCV", "ours, no NCC": "OpenCV", "ours, 21 px": "OpenCV, 21 px"}
@@ -68,12 +83,13 @@ PAIRS = {"ours": "OpenCV", "ours, no NCC": "OpenCV", "ours, 21 px": "OpenCV, 21 
 
 @dataclasses.dataclass
 class Tracks:
-    """Positions (frames, points, 2), whether alive and why not (frames, points), ms a pair."""
+    """Positions (frames, points, 2), whether alive and why not (frames, points), ms a pair, klt_dump's options."""
 
     positions: np.ndarray
     alive: np.ndarray
     reasons: np.ndarray
     milliseconds: float
+    options: dict
 
 
 class Trackers:
@@ -81,12 +97,11 @@ class Trackers:
 
     def __init__(self, arguments):
         self.dump = arguments.programs / "klt_dump"
-        opencv_defaults = ["window_px=21", "levels=4", "max_iterations=30", "epsilon_px=0.01"]
+        ours = dict(word.split("=") for word in arguments.set)
         self.settings = {
-            "ours": arguments.set,
-            "ours, no NCC": [*arguments.set, "min_ncc=-1"],
-            "ours, 21 px": [*(word for word in arguments.set if word.split("=")[0] not in
-                              [default.split("=")[0] for default in opencv_defaults]), *opencv_defaults],
+            "ours": ours,
+            "ours, no NCC": ours | {"min_ncc": -1},
+            "ours, 21 px": ours | {"window_px": 21, "levels": 4, "max_iterations": 30, "epsilon_px": 0.01},
         }
 
     def run(self, frames, points):
@@ -98,26 +113,27 @@ class Trackers:
                 cv2.imwrite(path, frame)
             np.savetxt(f"{folder}/points.csv", points, "%.9g", ",")
             for name, settings in self.settings.items():
-                tracks[name], options = self.run_ours(folder, paths, settings)
+                tracks[name] = self.run_ours(folder, paths, settings)
                 if name in ("ours", "ours, 21 px"):
-                    tracks[PAIRS[name]] = run_opencv(frames, points, options)
+                    tracks[PAIRS[name]] = run_opencv(frames, points, tracks[name].options)
         return {name: tracks[name] for name in ("ours", "ours, no NCC", "OpenCV", "ours, 21 px", "OpenCV, 21 px")}
 
     def run_ours(self, folder, paths, settings):
-        command = [self.dump, f"{folder}/out.npy", f"{folder}/points.csv", *settings, *paths]
+        words = [f"{option}={value}" for option, value in settings.items()]
+        command = [self.dump, f"{folder}/out.npy", f"{folder}/points.csv", *words, *paths]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
         times = [sum(map(float, line.split()[-3:-1])) for line in output[1:]]
         records = np.load(f"{folder}/out.npy")
         status = records[..., 3].astype(int)
-        tracks = Tracks(records[..., :2], status & 1 == 1, status >> 1 & 15, float(np.median(times)))
-        return tracks, json.loads(output[0])
+        alive, reasons = status & 1 == 1, status >> 1 & 15
+        return Tracks(records[..., :2], alive, reasons, float(np.median(times)), json.loads(output[0]))
 
 
 def run_opencv(frames, points, options):
     window = (options["window_px"],) * 2
     stop = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, options["max_iterations"], options["epsilon_px"])
-    push = functools.partial(cv2.calcOpticalFlowPyrLK, nextPts=None, winSize=window, maxLevel=options["levels"] - 1,
-                             criteria=stop)
+    settings = {"winSize": window, "maxLevel": options["levels"] - 1, "criteria": stop}
+    push = functools.partial(cv2.calcOpticalFlowPyrLK, nextPts=None, **settings)
     height, width = frames[0].shape
     positions, alive, times = [points.astype(np.float32)], [np.ones(len(points), bool)], []
     for frame, following in zip(frames, frames[1:]):
@@ -137,11 +153,47 @@ def run_opencv(frames, points, options):
         positions.append(now)
         alive.append(lives)
     alive = np.array(alive)
-    return Tracks(np.array(positions), alive, np.zeros(alive.shape, int), float(np.median(times)))
+    return Tracks(np.array(positions), alive, np.zeros(alive.shape, int), float(np.median(times)), options)
 
 
-def corners(frame):
-    return cv2.goodFeaturesToTrack(frame, 1000, 0.01, 8)[:, 0]
+def corners(frame, quality=0.01):
+    return cv2.goodFeaturesToTrack(frame, 1000, quality, 8)[:, 0]
+
+
+@dataclasses.dataclass
+class Pair:
+    """Two frames, points of the first and, where known, their true places in the second (else NaN)."""
+
+    name: str
+    first: np.ndarray
+    second: np.ndarray
+    points: np.ndarray
+    true: np.ndarray
+    folder: pathlib.Path | None = None
+
+    def errors(self, positions):
+        return np.hypot(*(positions - self.true).T)
+
+
+def read_pair(folder, quality=0.01):
+    """A flow pair with the corners whose flow is known."""
+    first, second, flow = read_flow_pair(folder)
+    points = corners(first, quality)
+    true = points + flow[points[:, 1].astype(int), points[:, 0].astype(int)]
+    known = np.isfinite(true).all(1)
+    return Pair(folder.name, first, second, points[known], true[known], folder)
+
+
+def first_pair(sequence):
+    """The first two frames of a sequence."""
+    numbers = sorted(sequence.frames)[:2]
+    first, second = (sequence.frames[n] for n in numbers)
+    points = corners(first)
+    true = np.full(points.shape, np.nan)
+    if sequence.inverse_depths:
+        seen, known = true_points(sequence, *numbers, points)
+        true[known] = seen[known]
+    return Pair(sequence.name, first, second, points, true)
 
 
 def more(ours, theirs):
@@ -173,20 +225,15 @@ class Report:
         """`cells` as printed; (text, bold) where it may be bold."""
         cells = [cell if isinstance(cell, tuple) else (cell, False) for cell in cells]
         print("| " + " | ".join(f"**{text}**" if bold else str(text) for text, bold in cells) + " |", flush=True)
-        self.rows.append(values)
+        self.rows.append({key: None if value != value else value for key, value in values.items()})
 
 
-def flow_pairs(data, trackers, report):
+def flow_pairs(pairs, trackers, report):
     columns = ["pair", "tracker", "points", "kept", "< 0.5 px", "< 1 px", "median px", "95 % px", "ms"]
     report.title("a. Flow pairs with true flow", columns, 2)
-    for name in FLOW_PAIRS:
-        first, second, flow = read_flow_pair(data / "flow" / name)
-        points = corners(first)
-        true = points + flow[points[:, 1].astype(int), points[:, 0].astype(int)]
-        known = np.isfinite(true).all(1)
-        points, true = points[known], true[known]
-        tracks = trackers.run([first, second], points)
-        errors = {tracker: np.hypot(*(each.positions[1] - true).T) for tracker, each in tracks.items()}
+    for pair in pairs:
+        tracks = trackers.run([pair.first, pair.second], pair.points)
+        errors = {tracker: pair.errors(each.positions[1]) for tracker, each in tracks.items()}
         kept = {tracker: each.alive[1] for tracker, each in tracks.items()}
         for tracker in tracks:
             error, alive, other = errors[tracker], kept[tracker], PAIRS.get(tracker)
@@ -195,14 +242,25 @@ def flow_pairs(data, trackers, report):
             bold = [False] * 3
             if other:
                 bold = [more(mine, kept[other] & (errors[other] < limit)) for mine, limit in zip(right, (0.5, 1))]
-                bold.append(median > quantile(errors[other][kept[other]], 0.5)
-                            and worse_median(error, errors[other], alive & kept[other]))
+                worse = worse_median(error, errors[other], alive & kept[other])
+                bold.append(worse and median > quantile(errors[other][kept[other]], 0.5))
             report.row(
-                [name, tracker, len(points), alive.sum(), (right[0].sum(), bold[0]), (right[1].sum(), bold[1]),
+                [pair.name, tracker, len(error), alive.sum(), (right[0].sum(), bold[0]), (right[1].sum(), bold[1]),
                  (f"{median:.4f}", bold[2]), f"{high:.3f}", f"{tracks[tracker].milliseconds:.1f}"],
-                table="a", sequence=name, tracker=tracker, points=len(points), kept=int(alive.sum()),
+                table="a", sequence=pair.name, tracker=tracker, points=len(error), kept=int(alive.sum()),
                 right_half_px=int(right[0].sum()), right_1_px=int(right[1].sum()), median_px=median, p95_px=high,
             )
+        strong = read_pair(pair.folder, 0.03)
+        found, status, _ = cv2.calcOpticalFlowPyrLK(strong.first, strong.second, strong.points[:, None], None)
+        error, good = strong.errors(found[:, 0]), status[:, 0] == 1
+        median, high = quantile(error[good], 0.5), quantile(error[good], 0.95)
+        n_kept, right = int(good.sum()), [int((error[good] < limit).sum()) for limit in (0.5, 1)]
+        name = "OpenCV, 21 px, one way, quality 0.03"
+        report.row(
+            [pair.name, name, len(error), n_kept, *right, f"{median:.4f}", f"{high:.3f}", ""], table="a",
+            sequence=pair.name, tracker=name, points=len(error), kept=n_kept, right_half_px=right[0],
+            right_1_px=right[1], median_px=median, p95_px=high,
+        )
 
 
 def rendered(folder, programs, name):
@@ -248,7 +306,8 @@ def survival(sequences, trackers, report):
                 error, lives, n_seen = errors[tracker, age], alive[tracker, age], max(seen.sum(), 1)
                 for limit in (1, 2):
                     mine = right[tracker, age, limit]
-                    cells.append((f"{100 * mine.sum() / n_seen:.1f}", other and more(mine, right[other, age, limit])))
+                    worse = other and more(mine, right[other, age, limit])
+                    cells.append((f"{100 * mine.sum() / n_seen:.1f}", worse))
                     values[f"right_{limit}_px_{age}"] = int(mine.sum())
                 off, median = (lives & (error >= 2)).sum(), quantile(error[lives], 0.5)
                 cells.append(f"{100 * off / max(lives.sum(), 1):.1f}")
@@ -271,27 +330,111 @@ def survival(sequences, trackers, report):
                    only_opencv=int(lost.sum()), only_ours=won, **dict(zip(REASONS, counts)))
 
 
+def epipolar(sequences, trackers, report):
+    ages = [f"{age}: {what}" for age in AGES for what in ("alive", "< 1 px", "< 2 px", "median px")]
+    report.title("c. Real sequences with true epipolar lines", ["sequence (points)", "tracker", *ages, "ms"], 2)
+    for sequence in sequences:
+        numbers = sorted(sequence.frames)
+        alive, distances, milliseconds = {}, {}, {}
+        for start in range(0, len(numbers) - max(AGES), START_EVERY):
+            span = numbers[start : start + max(AGES) + 1]
+            points = corners(sequence.frames[span[0]])
+            for tracker, each in trackers.run([sequence.frames[n] for n in span], points).items():
+                milliseconds.setdefault(tracker, []).append(each.milliseconds)
+                for age in AGES:
+                    f = fundamental(sequence.intrinsics, sequence.poses[span[0]], sequence.poses[span[age]])
+                    distances.setdefault((tracker, age), []).append(line_distances(f, points, each.positions[age]))
+                    alive.setdefault((tracker, age), []).append(each.alive[age])
+        alive = {key: np.concatenate(parts) for key, parts in alive.items()}
+        distances = {key: np.concatenate(parts) for key, parts in distances.items()}
+        for tracker, times in milliseconds.items():
+            cells, values, other = [], {}, PAIRS.get(tracker)
+            for age in AGES:
+                lives, distance = alive[tracker, age], distances[tracker, age]
+                n_points, median = len(lives), quantile(distance[lives], 0.5)
+                cells.append(lives.sum())
+                for limit in (1, 2):
+                    near = lives & (distance < limit)
+                    theirs = other and alive[other, age] & (distances[other, age] < limit)
+                    cells.append((near.sum(), other and more(near, theirs)))
+                    values[f"near_{limit}_px_{age}"] = int(near.sum())
+                bold = other and median > quantile(distances[other, age][alive[other, age]], 0.5)
+                bold = bold and worse_median(distance, distances[other, age], lives & alive[other, age])
+                cells.append((f"{median:.3f}", bold))
+                values |= {f"alive_{age}": int(lives.sum()), f"median_px_{age}": median}
+            spent = float(np.median(times))
+            report.row([f"{sequence.name} ({n_points})", tracker, *cells, f"{spent:.1f}"], table="c",
+                       sequence=sequence.name, tracker=tracker, points=n_points, **values)
+
+
+def agreement(pairs, trackers, report):
+    columns = ["pair", "trackers", "points", "ours keeps", "OpenCV keeps", "both", "median px", "95 % px"]
+    report.title("d. Distance of our answer to OpenCV's", columns, 2)
+    for pair in pairs:
+        tracks = trackers.run([pair.first, pair.second], pair.points)
+        for tracker, other in PAIRS.items():
+            mine, theirs = tracks[tracker], tracks[other]
+            both = mine.alive[1] & theirs.alive[1]
+            apart = np.hypot(*(mine.positions[1] - theirs.positions[1])[both].T)
+            median, high = quantile(apart, 0.5), quantile(apart, 0.95)
+            n_ours, n_opencv = int(mine.alive[1].sum()), int(theirs.alive[1].sum())
+            counts = [len(both), n_ours, n_opencv, both.sum()]
+            report.row(
+                [pair.name, f"{tracker} – {other}", *counts, f"{median:.4f}", f"{high:.3f}"], table="d",
+                sequence=pair.name, tracker=tracker, points=len(both), kept=n_ours, kept_opencv=n_opencv,
+                both=int(both.sum()), median_px=median, p95_px=high,
+            )
+
+
+def against_ilk(pairs, trackers, report):
+    columns = ["pair", "tracker", "points", "median px", "95 % px", "median px to ilk", "95 % px to ilk"]
+    report.title("e. A second reference: optical_flow_ilk", columns, 2)
+    for pair in pairs:
+        tracks = trackers.run([pair.first, pair.second], pair.points)
+        first, second = (image.astype(np.float32) / 255 for image in (pair.first, pair.second))
+        down, across = optical_flow_ilk(first, second, radius=tracks["ours"].options["window_px"] // 2)
+        x, y = pair.points.astype(int).T
+        ilk = pair.points + np.c_[across[y, x], down[y, x]]
+        both = tracks["ours"].alive[1] & tracks["OpenCV"].alive[1] & np.isfinite(pair.true).all(1)
+        answers = {"ours": tracks["ours"].positions[1], "OpenCV": tracks["OpenCV"].positions[1], "ilk": ilk}
+        for tracker, positions in answers.items():
+            error, apart = pair.errors(positions)[both], np.hypot(*(positions - ilk)[both].T)
+            shares = [quantile(values, share) for values in (error, apart) for share in (0.5, 0.95)]
+            report.row([pair.name, tracker, both.sum(), *(f"{value:.4f}" for value in shares)], table="e",
+                       sequence=pair.name, tracker=tracker, points=int(both.sum()), median_px=shares[0],
+                       p95_px=shares[1], median_to_ilk_px=shares[2], p95_to_ilk_px=shares[3])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", type=pathlib.Path, help="holds flow/; rendered only without")
+    parser.add_argument("data", nargs="?", type=pathlib.Path, help="holds flow/ and sequences/")
     parser.add_argument("--programs", type=pathlib.Path, default="target/release/examples")
-    parser.add_argument("--rendered", type=pathlib.Path, default="out/compare", help="where rendered frames are kept")
+    parser.add_argument("--rendered", type=pathlib.Path, default="out/compare", help="keeps rendered frames")
     parser.add_argument("--set", nargs="*", default=[], help="option=value of our tracker")
-    parser.add_argument("--only", nargs="*", default=list("ab"), help="tables")
-    parser.add_argument("--sequences", nargs="*", default=[*RENDERED, "zoom out"])
+    parser.add_argument("--only", nargs="*", default=list("abcde"), help="tables")
+    parser.add_argument("--sequences", nargs="*", default=[*FLOW_PAIRS, *RENDERED, "zoom out", *REAL])
     parser.add_argument("--json", type=pathlib.Path, help="the rows for a machine")
     arguments = parser.parse_args()
     trackers, report = Trackers(arguments), Report()
     if arguments.data is None:
-        print("No DATA: rendered sequences only, without flow pairs.")
-    if arguments.data and "a" in arguments.only:
-        flow_pairs(arguments.data, trackers, report)
-    rooms = [rendered(arguments.rendered, arguments.programs, name) for name in RENDERED if name in arguments.sequences]
-    if "zoom out" in arguments.sequences:
+        print("No DATA: rendered sequences only, without flow pairs and real sequences.")
+    wanted, data = arguments.sequences, arguments.data
+    pairs = [read_pair(data / "flow" / name) for name in FLOW_PAIRS if data and name in wanted]
+    rooms = [rendered(arguments.rendered, arguments.programs, name) for name in RENDERED if name in wanted]
+    if "zoom out" in wanted:
         forward = rendered(arguments.rendered, arguments.programs, "zoom in")
         rooms.append(reversed_in_time(forward, "zoom out"))
-    if "b" in arguments.only:
+    real = [read_video(data / "sequences" / name, step) for name, step in REAL.items() if data and name in wanted]
+    if pairs and "a" in arguments.only:
+        flow_pairs(pairs, trackers, report)
+    if rooms and "b" in arguments.only:
         survival(rooms, trackers, report)
+    if real and "c" in arguments.only:
+        epipolar(real, trackers, report)
+    if "d" in arguments.only:
+        agreement([*pairs, *map(first_pair, rooms), *map(first_pair, real)], trackers, report)
+    if "e" in arguments.only:
+        against_ilk([*pairs, *(first_pair(room) for room in rooms if room.name == "parallax")], trackers, report)
     if arguments.json:
         arguments.json.write_text("".join(json.dumps(row) + "\n" for row in report.rows))
 

@@ -1,12 +1,13 @@
 """Real and rendered sequences with known cameras, and what these say of points: shared by the comparisons.
 
-A real sequence is a folder with `video.mp4`, `calib.json`, `gt_poses.txt`; its frames are resized by area to 640 wide. A
-rendered one is a folder written by `examples/render_scene.rs`; its frames are taken as they are. All frames are 8-bit
-gray, pixel centres at integers. A flow pair is a folder of the Middlebury benchmark: `frame10.png`, `frame11.png`,
-`flow10.flo`.
+A real sequence is a folder with `video.mp4`, `calib.json`, `gt_poses.txt`; its frames are resized by area to 640
+wide. A rendered one is a folder written by `examples/render_scene.rs`; its frames are taken as they are. All
+frames are 8-bit gray, pixel centres at integers. A flow pair is a folder of the Middlebury benchmark:
+`frame10.png`, `frame11.png`, `flow10.flo`.
 
-The true point of a rendered picture in another is known only where the depth is consistent: the four pixels around the
-first point agree on its inverse depth within 2 %, and the second picture sees that point, within 1 % of its depth.
+The true point of a rendered picture in another is known only where the depth is consistent: the four pixels around
+the first point agree on its inverse depth within 2 %, and the second picture sees that point, within 1 % of its
+depth.
 """
 
 import dataclasses
