@@ -148,22 +148,30 @@ fn failures_end_with_their_reason() {
     let mut second = first.clone();
     let other = |x: f32, y: f32| 0.5 + 0.3 * (0.7 * x + 0.4 * y).sin() * (0.3 * x - 0.6 * y).sin();
     paint(&mut second, [380, 200], 50, |x, y| other(x as f32, y as f32));
-    let points = [
-        [130.0, 130.0],
-        [230.0, 130.0],
-        [3.0, 180.0],
-        [636.0, 180.0],
-        [320.0, 2.0],
-        [405.0, 225.0],
-        [520.0, 120.0],
-    ];
+    let points = [[130.0, 130.0], [230.0, 130.0], [405.0, 225.0], [520.0, 120.0]];
     let records = track(&first, &second, &defaults(), &points);
     let reasons: Vec<_> = records.iter().map(TrackRecord::reason).collect();
-    let (flat, out) = (Some(EndReason::LowStructure), Some(EndReason::OutOfFrame));
-    assert_eq!(reasons[..5], [flat, flat, out, out, out]);
+    assert_eq!(reasons[..2], [Some(EndReason::LowStructure); 2]);
     use EndReason::{ForwardBackward, NoConvergence, Residual};
-    assert!(matches!(reasons[5], Some(NoConvergence | ForwardBackward | Residual)), "{:?}", reasons[5]);
-    assert!(records[6].is_alive() && reasons[6].is_none());
+    assert!(matches!(reasons[2], Some(NoConvergence | ForwardBackward | Residual)), "{:?}", reasons[2]);
+    assert!(records[3].is_alive() && reasons[3].is_none());
+}
+
+#[test]
+fn a_track_lives_as_long_as_the_picture_shows_its_point() {
+    let first = scene();
+    let at_the_border = [[3.0, 180.0], [636.0, 180.0], [320.0, 2.0], [200.0, 357.0]];
+    for (warp, leaving) in
+        [(Warp::Shift(-4.6, 0.0), 0), (Warp::Shift(4.6, 0.0), 1), (Warp::Shift(0.0, -4.3), 2)]
+    {
+        let records = track(&first, &warp.apply(&first), &defaults(), &at_the_border);
+        for (i, record) in records.iter().enumerate() {
+            println!("{warp:?}, {:?}: {record:?}", at_the_border[i]);
+            let reason = (i == leaving).then_some(EndReason::OutOfFrame);
+            assert_eq!(record.reason(), reason, "{warp:?}, {:?}", at_the_border[i]);
+            assert!(i == leaving || error(record, at_the_border[i], warp) < 0.2, "{warp:?}, {record:?}");
+        }
+    }
 }
 
 /// Overwrites a square.

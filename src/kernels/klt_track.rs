@@ -2,70 +2,23 @@
 //!
 //! In: two pyramids and start records; positions in level-0 pixels, centres at integers; level L is at u / 2^L.
 //! Out: one record a track: position, zero-mean correlation of the final windows, status. A start that is not alive
-//! passes through. Sums over a window: sample index row by row, modulo 16, folded by `fold16`.
+//! passes through. A track is out of frame where its point is. Gradients outside of the picture are zero, and those
+//! inside are weighted by (1 - u^2) (1 - v^2), u and v from -1 to 1 across the window (the weighting function of Tomasi
+//! and Kanade 1991). Sums over a window: sample index row by row, modulo 16, folded by `fold16`.
 //! One invocation: one track, all levels; tracks never read each other.
 
 use rayon::prelude::*;
 
-use self::window::{Patch, Place, read};
+pub use self::record::TrackRecord;
+use self::window::{Outside, Place, patch_len, read};
 use super::eigen_map::min_eigenvalue;
 use super::{Pyramid, PyramidLevel};
 use crate::message::EndReason;
 use crate::numerics::{fold16, vectorized};
 use crate::picture::GrayImage;
 
+mod record;
 mod window;
-
-/// A track's record, four f32. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bits 16-23 iterations
-/// at level 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-pub struct TrackRecord {
-    /// Position in level-0 pixels.
-    pub x: f32,
-    /// See `x`.
-    pub y: f32,
-    /// Correlation (from `klt_track`) or forward-backward error in pixels (from `klt_check`).
-    pub measure: f32,
-    /// Status word.
-    pub status: f32,
-}
-
-impl TrackRecord {
-    /// A record that ended for `reason`, or is alive where there is none. `iterations` is at most 255.
-    #[inline(always)]
-    pub fn new(x: f32, y: f32, measure: f32, reason: Option<EndReason>, iterations: u32) -> TrackRecord {
-        let word = match reason {
-            None => 1,
-            Some(reason) => (reason.number() as u32) << 1,
-        };
-        TrackRecord { x, y, measure, status: (word | iterations << 16) as f32 }
-    }
-
-    /// A live record at a start position.
-    pub fn start(x: f32, y: f32) -> TrackRecord {
-        TrackRecord::new(x, y, 0.0, None, 0)
-    }
-
-    fn word(&self) -> u32 {
-        self.status as u32
-    }
-
-    /// Whether the track goes on.
-    pub fn is_alive(&self) -> bool {
-        self.word() & 1 == 1
-    }
-
-    /// Why the track ended; none where it is alive.
-    pub fn reason(&self) -> Option<EndReason> {
-        EndReason::from_number((self.word() >> 1 & 15) as u8)
-    }
-
-    /// Iterations used at level 0.
-    pub fn iterations(&self) -> u32 {
-        self.word() >> 16
-    }
-}
 
 /// What `klt_track` needs besides pictures and records. Ranges as in `KltPushOptions`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,14 +82,7 @@ fn track_chunk<const ROW: usize, const CHUNKS: usize>(
     starts: &[TrackRecord],
     out: &mut [TrackRecord],
 ) {
-    let mut windows = Windows::<ROW, CHUNKS> {
-        n,
-        gray: [[0.0; 16]; CHUNKS],
-        gradient_x: [[0.0; 16]; CHUNKS],
-        gradient_y: [[0.0; 16]; CHUNKS],
-        target: [[0.0; 16]; CHUNKS],
-        patch: [[[0.0; ROW]; 3]; ROW],
-    };
+    let mut windows = Windows::<ROW, CHUNKS>::new(n);
     for (start, out) in starts.iter().zip(out) {
         *out = if start.is_alive() { track(&mut windows, frames, params, *start) } else { *start };
     }
@@ -151,24 +97,24 @@ fn track<const ROW: usize, const CHUNKS: usize>(
     start: TrackRecord,
 ) -> TrackRecord {
     let at = [start.x, start.y];
-    if !windows.is_inside(&target.levels[0].gray, at) {
+    if !is_inside(&target.levels[0].gray, at) {
         return TrackRecord::new(at[0], at[1], 0.0, Some(EndReason::OutOfFrame), 0);
     }
     let coarsest = template.levels.len() - 1;
     let mut position = at_level(at, coarsest);
     for level in (1..=coarsest).rev() {
         let sums = windows.read_template(&template.levels[level], at_level(at, level));
-        if let Some(step) = Step::new(&sums, params, windows.count()) {
+        if let Some(step) = Step::new(&sums, params, &windows) {
             position = windows.descend(&target.levels[level].gray, &sums, &step, params, position).position;
         }
         position = [2.0 * position[0], 2.0 * position[1]];
     }
     let sums = windows.read_template(&template.levels[0], at);
-    let Some(step) = Step::new(&sums, params, windows.count()) else {
+    let Some(step) = Step::new(&sums, params, &windows) else {
         return TrackRecord::new(position[0], position[1], 0.0, Some(EndReason::LowStructure), 0);
     };
     let descent = windows.descend(&target.levels[0].gray, &sums, &step, params, position);
-    windows.judge(&target.levels[0].gray, &sums, descent)
+    windows.judge(&target.levels[0].gray, &sums, at, descent)
 }
 
 /// Level L samples level 0 at 2^L i.
@@ -188,17 +134,24 @@ fn fold_all<const N: usize>(partial: &[[f32; 16]; N]) -> [f32; N] {
     sums
 }
 
-/// Sums over the template window: T its gray less `mean`, g its gradient.
+/// Whether the picture shows the point: its pixels reach half a pixel beyond their centres.
+#[inline(always)]
+fn is_inside(image: &GrayImage, [x, y]: [f32; 2]) -> bool {
+    let (right, bottom) = (image.width as f32 - 0.5, image.height as f32 - 0.5);
+    x >= -0.5 && y >= -0.5 && x <= right && y <= bottom
+}
+
+/// Sums over the template window: T its gray less `mean`, g its gradient, w the weight.
 #[derive(Clone, Copy)]
 struct TemplateSums {
     mean: f32,
     /// T T
     energy: f32,
-    /// gx, gy
+    /// w gx, w gy
     gradient: [f32; 2],
-    /// T gx, T gy
+    /// T w gx, T w gy
     moment: [f32; 2],
-    /// gx gx, gx gy, gy gy
+    /// w gx gx, w gx gy, w gy gy
     structure: [f32; 3],
 }
 
@@ -209,7 +162,7 @@ struct TargetSums {
     gray: f32,
     /// J J
     energy: f32,
-    /// J gx, J gy
+    /// J w gx, J w gy
     moment: [f32; 2],
 }
 
@@ -223,12 +176,17 @@ struct Step {
 impl Step {
     /// None where the window has too little structure.
     #[inline(always)]
-    fn new(sums: &TemplateSums, params: &TrackParams, count: f32) -> Option<Step> {
+    fn new<const ROW: usize, const CHUNKS: usize>(
+        sums: &TemplateSums,
+        params: &TrackParams,
+        windows: &Windows<ROW, CHUNKS>,
+    ) -> Option<Step> {
         let [xx, xy, yy] = sums.structure;
         let determinant = xx * yy - xy * xy;
-        let has_structure = min_eigenvalue(xx, xy, yy) / count >= params.min_eigen && determinant > 0.0;
+        let eigenvalue = min_eigenvalue(xx, xy, yy) / windows.total_weight;
+        let has_structure = eigenvalue >= params.min_eigen && determinant > 0.0;
         let inverse = [yy / determinant, -xy / determinant, xx / determinant];
-        has_structure.then_some(Step { inverse, photometric: params.photometric, count })
+        has_structure.then_some(Step { inverse, photometric: params.photometric, count: windows.count() })
     }
 
     /// delta = G^-1 b, b the residual's moment: T g - J g, with J's mean removed (1) and its energy scaled (2).
@@ -267,16 +225,44 @@ struct Descent {
 /// The windows of one track, samples row by row in sixteens. Behind the last sample gradients and deviations are zero.
 struct Windows<const ROW: usize, const CHUNKS: usize> {
     n: usize,
+    /// What a sample's gradient counts.
+    weight: [[f32; 16]; CHUNKS],
+    total_weight: f32,
     /// Template less its mean.
     gray: [[f32; 16]; CHUNKS],
+    /// Of the template, weighted.
     gradient_x: [[f32; 16]; CHUNKS],
     gradient_y: [[f32; 16]; CHUNKS],
     target: [[f32; 16]; CHUNKS],
+    /// 1 for a sample of both pictures, else 0.
+    shared: [[f32; 16]; CHUNKS],
     /// The pixels under a window that reaches over the border.
-    patch: Patch<ROW>,
+    patch: Vec<f32>,
 }
 
 impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
+    fn new(n: usize) -> Windows<ROW, CHUNKS> {
+        let nothing = [[0.0; 16]; CHUNKS];
+        let weight = weights(n);
+        let mut total = [0.0; 16];
+        for weight in &weight {
+            for lane in 0..16 {
+                total[lane] += weight[lane];
+            }
+        }
+        Windows {
+            n,
+            weight,
+            total_weight: fold16(total),
+            gray: nothing,
+            gradient_x: nothing,
+            gradient_y: nothing,
+            target: nothing,
+            shared: nothing,
+            patch: vec![0.0; patch_len(n, ROW)],
+        }
+    }
+
     #[inline(always)]
     fn count(&self) -> f32 {
         (self.n * self.n) as f32
@@ -287,20 +273,14 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
         (self.n * self.n).div_ceil(16)
     }
 
-    #[inline(always)]
-    fn is_inside(&self, image: &GrayImage, [x, y]: [f32; 2]) -> bool {
-        let half = (self.n / 2) as f32;
-        let (right, bottom) = (image.width as f32 - 1.0 - half, image.height as f32 - 1.0 - half);
-        x >= half && y >= half && x <= right && y <= bottom
-    }
-
     /// Reads the template about (x, y) and sums over it.
     #[inline(always)]
     fn read_template(&mut self, level: &PyramidLevel, at: [f32; 2]) -> TemplateSums {
         let place = Place::new(level.gray.width, level.gray.height, at, self.n);
-        read::<ROW, CHUNKS>(&level.gray.data, &place, 0.0, &mut self.patch, &mut self.gray);
-        read::<ROW, CHUNKS>(&level.gradient_x, &place, 0.0, &mut self.patch, &mut self.gradient_x);
-        read::<ROW, CHUNKS>(&level.gradient_y, &place, 0.0, &mut self.patch, &mut self.gradient_y);
+        let (border, zero, patch) = (Outside::Border, Outside::Zero, &mut self.patch);
+        read::<ROW, CHUNKS>(&level.gray.data, &place, border, 0.0, patch, &mut self.gray);
+        read::<ROW, CHUNKS>(&level.gradient_x, &place, zero, 0.0, patch, &mut self.gradient_x);
+        read::<ROW, CHUNKS>(&level.gradient_y, &place, zero, 0.0, patch, &mut self.gradient_y);
         let used = self.used();
         let mut sum = [0.0f32; 16];
         for gray in &self.gray[..used] {
@@ -315,25 +295,29 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
             }
         }
         self.gray[..used].as_flattened_mut()[self.n * self.n..].fill(0.0);
-        let [energy, tx, ty, gx, gy, xx, xy, yy] = self.template_sums(used);
+        let [energy, tx, ty, gx, gy, xx, xy, yy] = self.weigh_template(used);
         TemplateSums { mean, energy, gradient: [gx, gy], moment: [tx, ty], structure: [xx, xy, yy] }
     }
 
+    /// Weights the gradients and sums.
     #[inline(always)]
-    fn template_sums(&self, used: usize) -> [f32; 8] {
-        let windows = self.gray[..used].iter().zip(&self.gradient_x[..used]).zip(&self.gradient_y[..used]);
+    fn weigh_template(&mut self, used: usize) -> [f32; 8] {
+        let gradients = self.gradient_x[..used].iter_mut().zip(&mut self.gradient_y[..used]);
+        let windows = self.gray[..used].iter().zip(&self.weight[..used]).zip(gradients);
         let mut sums = [[0.0f32; 16]; 8];
-        for ((t, gx), gy) in windows {
+        for ((t, w), (gx, gy)) in windows {
             for lane in 0..16 {
-                let (t, gx, gy) = (t[lane], gx[lane], gy[lane]);
+                let (t, x, y) = (t[lane], gx[lane], gy[lane]);
+                let (wx, wy) = (w[lane] * x, w[lane] * y);
                 sums[0][lane] += t * t;
-                sums[1][lane] += t * gx;
-                sums[2][lane] += t * gy;
-                sums[3][lane] += gx;
-                sums[4][lane] += gy;
-                sums[5][lane] += gx * gx;
-                sums[6][lane] += gx * gy;
-                sums[7][lane] += gy * gy;
+                sums[1][lane] += t * wx;
+                sums[2][lane] += t * wy;
+                sums[3][lane] += wx;
+                sums[4][lane] += wy;
+                sums[5][lane] += wx * x;
+                sums[6][lane] += wx * y;
+                sums[7][lane] += wy * y;
+                (gx[lane], gy[lane]) = (wx, wy);
             }
         }
         fold_all(&sums)
@@ -367,7 +351,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
     #[inline(always)]
     fn read_target(&mut self, image: &GrayImage, mean: f32, at: [f32; 2]) {
         let place = Place::new(image.width, image.height, at, self.n);
-        read::<ROW, CHUNKS>(&image.data, &place, mean, &mut self.patch, &mut self.target);
+        read::<ROW, CHUNKS>(&image.data, &place, Outside::Border, mean, &mut self.patch, &mut self.target);
     }
 
     #[inline(always)]
@@ -388,51 +372,80 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
         TargetSums { gray, energy, moment: [x, y] }
     }
 
-    /// The record of a track whose steps at level 0 are done.
+    /// The record of a track from `start` whose steps at level 0 are done.
     #[inline(always)]
-    fn judge(&mut self, image: &GrayImage, sums: &TemplateSums, descent: Descent) -> TrackRecord {
+    fn judge(
+        &mut self,
+        image: &GrayImage,
+        sums: &TemplateSums,
+        start: [f32; 2],
+        descent: Descent,
+    ) -> TrackRecord {
         let Descent { position: [x, y], iterations, converged } = descent;
-        if !self.is_inside(image, [x, y]) {
+        if !is_inside(image, [x, y]) {
             return TrackRecord::new(x, y, 0.0, Some(EndReason::OutOfFrame), iterations);
         }
         self.read_target(image, sums.mean, [x, y]);
+        self.find_shared(image, start, [x, y]);
         let reason = (!converged).then_some(EndReason::NoConvergence);
-        TrackRecord::new(x, y, self.correlation(sums), reason, iterations)
+        TrackRecord::new(x, y, self.correlation(sums.mean), reason, iterations)
     }
 
-    /// Zero-mean correlation of the template and the target window; 0 where one is flat.
+    /// Marks the samples that lie inside of the picture about both points.
     #[inline(always)]
-    fn correlation(&self, sums: &TemplateSums) -> f32 {
-        let used = self.used();
-        let mut partial = [[0.0f32; 16]; 3];
-        for (t, j) in self.gray[..used].iter().zip(&self.target[..used]) {
-            for lane in 0..16 {
-                let j = j[lane] - sums.mean;
-                partial[0][lane] += j;
-                partial[1][lane] += j * j;
-                partial[2][lane] += t[lane] * j;
+    fn find_shared(&mut self, image: &GrayImage, start: [f32; 2], end: [f32; 2]) {
+        let n = self.n;
+        let shared = self.shared.as_flattened_mut();
+        let half = (n / 2) as f32;
+        let inside = |at: f32, i: usize, size: usize| {
+            let at = at - half + i as f32;
+            at >= -0.5 && at <= size as f32 - 0.5
+        };
+        let row_mask = |axis: usize, size: usize, i: usize| {
+            (inside(start[axis], i, size) && inside(end[axis], i, size)) as u8 as f32
+        };
+        for row in 0..n {
+            let in_y = row_mask(1, image.height, row);
+            for column in 0..n {
+                shared[row * n + column] = in_y * row_mask(0, image.width, column);
             }
         }
-        let [sum, energy, product] = fold_all(&partial);
-        let energy = sums.energy * (energy - sum / self.count() * sum);
-        if energy > 0.0 { product / energy.sqrt() } else { 0.0 }
+    }
+
+    /// Zero-mean correlation of the template and the target window where both show the picture; 0 where one is flat.
+    #[inline(always)]
+    fn correlation(&self, mean: f32) -> f32 {
+        let used = self.used();
+        let windows = self.gray[..used].iter().zip(&self.target[..used]).zip(&self.shared[..used]);
+        let mut partial = [[0.0f32; 16]; 6];
+        for ((t, j), s) in windows {
+            for lane in 0..16 {
+                let (s, t, j) = (s[lane], t[lane], j[lane] - mean);
+                let (st, sj) = (s * t, s * j);
+                partial[0][lane] += s;
+                partial[1][lane] += st;
+                partial[2][lane] += sj;
+                partial[3][lane] += st * t;
+                partial[4][lane] += sj * j;
+                partial[5][lane] += st * j;
+            }
+        }
+        let [count, t, j, tt, jj, tj] = fold_all(&partial);
+        let energy = (tt - t / count * t) * (jj - j / count * j);
+        if energy > 0.0 { (tj - t / count * j) / energy.sqrt() } else { 0.0 }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_status_word_holds_reason_and_iterations() {
-        let alive = TrackRecord::new(1.0, 2.0, 0.5, None, 20);
-        assert!(alive.is_alive() && alive.reason().is_none() && alive.iterations() == 20);
-        assert_eq!(alive.status, (1 + (20 << 16)) as f32);
-        for reason in EndReason::ALL {
-            let ended = TrackRecord::new(1.0, 2.0, 0.5, Some(reason), 255);
-            assert!(!ended.is_alive());
-            assert_eq!((ended.reason(), ended.iterations()), (Some(reason), 255));
-            assert_eq!(ended.status, (reason.number() as u32 * 2 + (255 << 16)) as f32);
-        }
+/// (1 - u^2) (1 - v^2) by sample, zero behind the last.
+fn weights<const CHUNKS: usize>(n: usize) -> [[f32; 16]; CHUNKS] {
+    let half = (n / 2) as f32;
+    let weight = |i: usize| {
+        let u = (i as f32 - half) / (half + 1.0);
+        1.0 - u * u
+    };
+    let mut weights = [[0.0; 16]; CHUNKS];
+    for (i, out) in weights.as_flattened_mut()[..n * n].iter_mut().enumerate() {
+        *out = weight(i % n) * weight(i / n);
     }
+    weights
 }

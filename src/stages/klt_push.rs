@@ -179,7 +179,7 @@ mod tests {
         let mut stage = stage(KltPushOptions { max_age_frames: Some(2), ..Default::default() });
         let first = stage.fire((frame(0, 0.0, (80, 60)), TrackTable::default())).expect("first frame");
         assert!(first.tracks.tracks.is_empty() && first.ends.is_empty());
-        let start = table(&[[30.0, 30.0], [3.0, 30.0], [45.0, 28.0]]);
+        let start = table(&[[30.0, 30.0], [78.6, 30.0], [45.0, 28.0]]);
         let second = stage.fire((frame(1, 1.5, (80, 60)), start)).expect("second frame");
         assert_eq!(second.ends, [TrackEnd { track: 11, reason: EndReason::OutOfFrame }]);
         assert_eq!(second.tracks.next_id, 99);

@@ -29,29 +29,41 @@ fn halved(image: &GrayImage) -> GrayImage {
     })
 }
 
-/// Scharr gradient at an integer pixel.
-fn gradient(image: &GrayImage, x: f64, y: f64) -> [f64; 2] {
-    let x = x.clamp(0.0, image.width as f64 - 1.0);
-    let y = y.clamp(0.0, image.height as f64 - 1.0);
-    let at = |dx: f64, dy: f64| bilinear(image, x + dx, y + dy);
+/// The gray at an integer pixel, the nearest of the border where there is none.
+fn gray(image: &GrayImage, x: i64, y: i64) -> f64 {
+    bilinear(image, x as f64, y as f64)
+}
+
+/// Scharr gradient at an integer pixel, zero where there is none.
+fn gradient(image: &GrayImage, x: i64, y: i64) -> [f64; 2] {
+    if x < 0 || y < 0 || x >= image.width as i64 || y >= image.height as i64 {
+        return [0.0; 2];
+    }
     let mut sums = [0.0; 2];
-    for (offset, weight) in [(-1.0, 3.0), (0.0, 10.0), (1.0, 3.0)] {
-        sums[0] += weight / 32.0 * (at(1.0, offset) - at(-1.0, offset));
-        sums[1] += weight / 32.0 * (at(offset, 1.0) - at(offset, -1.0));
+    for (offset, weight) in [(-1, 3.0), (0, 10.0), (1, 3.0)] {
+        sums[0] += weight / 32.0 * (gray(image, x + 1, y + offset) - gray(image, x - 1, y + offset));
+        sums[1] += weight / 32.0 * (gray(image, x + offset, y + 1) - gray(image, x + offset, y - 1));
     }
     sums
 }
 
-/// The gradient image read bilinearly.
-fn gradient_between(image: &GrayImage, x: f64, y: f64) -> [f64; 2] {
-    let (x0, y0) = (x.floor(), y.floor());
-    let (ax, ay) = (x - x0, y - y0);
-    let corners = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)];
-    let mut sum = [0.0; 2];
-    for (dx, dy) in corners {
-        let weight = (if dx == 0.0 { 1.0 - ax } else { ax }) * (if dy == 0.0 { 1.0 - ay } else { ay });
-        let [gx, gy] = gradient(image, x0 + dx, y0 + dy);
-        sum = [sum[0] + weight * gx, sum[1] + weight * gy];
+/// The quadratic B-spline.
+fn spline(distance: f64) -> f64 {
+    let d = distance.abs();
+    if d < 0.5 { 0.75 - d * d } else { 0.5 * (1.5 - d).max(0.0).powi(2) }
+}
+
+/// A picture between its pixels: the sum of splines, one about every pixel.
+fn between<const N: usize>(pixel: impl Fn(i64, i64) -> [f64; N], x: f64, y: f64) -> [f64; N] {
+    let mut sum = [0.0; N];
+    for row in y as i64 - 3..=y as i64 + 3 {
+        for column in x as i64 - 3..=x as i64 + 3 {
+            let weight = spline(x - column as f64) * spline(y - row as f64);
+            if weight > 0.0 {
+                let value = pixel(column, row);
+                (0..N).for_each(|i| sum[i] += weight * value[i]);
+            }
+        }
     }
     sum
 }
@@ -83,8 +95,11 @@ pub fn track(
     point: [f32; 2],
 ) -> ([f64; 2], bool) {
     let samples = window(options);
+    let reach = (options.window_px / 2 + 1) as f64;
+    let across = |d: f64| 1.0 - (d / reach).powi(2);
+    let weights: Vec<f64> = samples.iter().map(|[dx, dy]| across(*dx) * across(*dy)).collect();
     let read = |image: &GrayImage, [x, y]: [f64; 2]| -> Vec<f64> {
-        samples.iter().map(|[dx, dy]| bilinear(image, x + dx, y + dy)).collect()
+        samples.iter().map(|[dx, dy]| between(|x, y| [gray(image, x, y)], x + dx, y + dy)[0]).collect()
     };
     let mut d = [0.0, 0.0];
     let mut converged = false;
@@ -92,16 +107,18 @@ pub fn track(
         d = [2.0 * d[0], 2.0 * d[1]];
         let u = point.map(|v| v as f64 / f64::powi(2.0, level as i32));
         let t = without_mean(&read(&template[level], u));
-        let g: Vec<_> =
-            samples.iter().map(|[dx, dy]| gradient_between(&template[level], u[0] + dx, u[1] + dy)).collect();
-        let sum = |f: &dyn Fn([f64; 2]) -> f64| g.iter().map(|&g| f(g)).sum::<f64>();
+        let gradients = samples
+            .iter()
+            .map(|[dx, dy]| between(|x, y| gradient(&template[level], x, y), u[0] + dx, u[1] + dy));
+        let g: Vec<_> = gradients.collect();
+        let sum = |f: &dyn Fn([f64; 2]) -> f64| g.iter().zip(&weights).map(|(&g, w)| w * f(g)).sum::<f64>();
         let (xx, xy, yy) = (sum(&|g| g[0] * g[0]), sum(&|g| g[0] * g[1]), sum(&|g| g[1] * g[1]));
         for _ in 0..options.max_iterations {
             let j = without_mean(&read(&target[level], [u[0] + d[0], u[1] + d[1]]));
             let gain = norm(&t) / norm(&j);
             let (mut bx, mut by) = (0.0, 0.0);
             for i in 0..samples.len() {
-                let difference = t[i] - gain * j[i];
+                let difference = weights[i] * (t[i] - gain * j[i]);
                 bx += difference * g[i][0];
                 by += difference * g[i][1];
             }
