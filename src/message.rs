@@ -62,9 +62,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// A length given in pixels at 640 wide, in analysis pixels of this picture.
+    /// A length given for a picture with a longer side of 640 pixels, in analysis pixels of this one.
     pub fn scaled(&self, px_at_640: f32) -> f32 {
-        px_at_640 * self.analysis.0 as f32 / 640.0
+        px_at_640 * self.analysis.0.max(self.analysis.1) as f32 / 640.0
     }
 
     /// Analysis position (centres at integers) to exported position (COLMAP: first centre at 0.5).
@@ -434,4 +434,16 @@ pub struct VerifiedFrame {
 pub struct Verdict {
     /// Track ids, ascending. Empty for a frame that is no keyframe.
     pub rejected: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_follow_the_longer_side() {
+        let sizes = |analysis| Sizes { analysis, exported: analysis, scale: 1.0 };
+        assert_eq!(sizes((1280, 720)).scaled(8.0), 16.0);
+        assert_eq!(sizes((720, 1280)).scaled(8.0), 16.0);
+    }
 }

@@ -7,7 +7,7 @@ use crate::stages::StreamEnd;
 
 /// Fewer keyframes than this make a weak model.
 const MIN_KEYFRAMES: usize = 8;
-/// Less motion between keyframes than this, in pixels at 640 wide, is a camera that stands still.
+/// Less motion between keyframes than this, in pixels of a picture with a longer side of 640, is a camera that stands still.
 const MIN_MOTION_PX: f64 = 1.0;
 /// Inliers COLMAP's mapper asks for to register an image.
 const MIN_REGISTRATION_INLIERS: u32 = 30;
@@ -17,8 +17,8 @@ const MAX_LISTED: usize = 4;
 /// What a diagnosis needs beside the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances {
-    /// Width of the exported pictures; 0 where there is none.
-    pub exported_width: u32,
+    /// Longer side of the exported pictures; 0 where there is none.
+    pub exported_side: u32,
     /// Frames a verdict travels back.
     pub verdict_lag_frames: u32,
     /// How the stream ended.
@@ -30,7 +30,7 @@ pub fn warnings(record: &RunRecord, circumstances: &Circumstances) -> Vec<String
     let mut warnings = Vec::new();
     warnings.extend(cut(record, circumstances.end));
     warnings.extend(too_few(record));
-    match standstill(record, circumstances.exported_width) {
+    match standstill(record, circumstances.exported_side) {
         Some(warning) => warnings.push(warning),
         None => warnings.extend(rotation_only(record)),
     }
@@ -62,18 +62,18 @@ fn too_few(record: &RunRecord) -> Option<String> {
     }
 }
 
-fn standstill(record: &RunRecord, exported_width: u32) -> Option<String> {
+fn standstill(record: &RunRecord, exported_side: u32) -> Option<String> {
     let mut motions: Vec<f64> = record.keyframes.iter().filter_map(|keyframe| keyframe.motion_px).collect();
     motions.sort_by(f64::total_cmp);
     let median = motions.get(motions.len() / 2).copied();
     // Without a pair of keyframes, what the gate measured.
     let largest = || record.frames.iter().filter_map(|frame| frame.motion_px).max_by(f64::total_cmp);
-    let motion = median.or_else(largest)? * 640.0 / f64::from(exported_width.max(1));
+    let motion = median.or_else(largest)? * 640.0 / f64::from(exported_side.max(1));
     let seen = match median {
         Some(_) => {
-            format!("from keyframe to keyframe the picture moves by {motion:.2} px (median, at 640 wide)")
+            format!("from keyframe to keyframe the picture moves by {motion:.2} px (median, at a longer side of 640)")
         }
-        None => format!("no frame is more than {motion:.2} px (at 640 wide) from the keyframe before"),
+        None => format!("no frame is more than {motion:.2} px (at a longer side of 640) from the keyframe before"),
     };
     (motion < MIN_MOTION_PX).then(|| {
         format!(

@@ -16,14 +16,14 @@ mod pair;
 
 use pair::{PairVerifier, Verified};
 
-/// Width of the exported picture at which `max_error_px` is a pixel.
-const REFERENCE_WIDTH: f64 = 1280.0;
+/// Longer side of the exported picture at which `max_error_px` is a pixel.
+const REFERENCE_SIDE: f64 = 1280.0;
 
 /// Options of `epipolar_verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EpipolarVerifyOptions {
-    /// Largest residual of an inlier in exported pixels per 1280 of exported width, above 0 and at most 100; larger
+    /// Largest residual of an inlier in exported pixels per 1280 of its longer side, above 0 and at most 100; larger
     /// accepts worse matches. None: 2 where the intrinsics are known, else 4, since the lens distortion is in it.
     pub max_error_px: Option<f64>,
     /// Fewest inliers of a verified pair, 8..=10000; larger leaves more pairs unverified.
@@ -98,7 +98,7 @@ impl EpipolarVerify {
             camera: &camera,
             calibrated,
             limits: TwoViewLimits {
-                max_error_px: self.options.max_error_px(calibrated) * camera.width as f64 / REFERENCE_WIDTH,
+                max_error_px: self.options.max_error_px(calibrated) * camera.width.max(camera.height) as f64 / REFERENCE_SIDE,
                 min_inliers: self.options.min_inliers as usize,
             },
             seed: self.seed,

@@ -151,7 +151,7 @@ pub struct Export {
     cameras: BTreeMap<(u32, u32), u32>,
     previous: Arc<Features>,
     rows: Vec<KeypointRow>,
-    exported_width: u32,
+    exported_side: u32,
 }
 
 impl Export {
@@ -176,7 +176,7 @@ impl Export {
             cameras: BTreeMap::new(),
             previous: Arc::default(),
             rows: Vec::new(),
-            exported_width: 0,
+            exported_side: 0,
         })
     }
 
@@ -212,7 +212,8 @@ impl Export {
             self.write_pair(pair, keyframe.keyframe)?;
         }
         self.previous = keyframe.features.clone();
-        self.exported_width = keyframe.sizes.exported.0;
+        let (width, height) = keyframe.sizes.exported;
+        self.exported_side = width.max(height);
         self.database().commit()?;
         Ok(name)
     }
@@ -317,7 +318,7 @@ impl Export {
             }
         }
         let circumstances = Circumstances {
-            exported_width: self.exported_width,
+            exported_side: self.exported_side,
             verdict_lag_frames: self.verdict_lag_frames,
             end,
         };

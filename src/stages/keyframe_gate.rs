@@ -34,7 +34,7 @@ pub struct KeyframeGateOptions {
     /// Tests in the order they are asked: `tracks`, `phase`; the first that can answer decides. None: every sampled
     /// frame is a keyframe.
     pub tests: Vec<GateTest>,
-    /// Motion since the last keyframe that makes a keyframe, pixels at 640 wide, 0..=640; larger keeps fewer.
+    /// Motion since the last keyframe that makes a keyframe, pixels of a picture with a longer side of 640, 0..=640; larger keeps fewer.
     pub min_motion_px: f32,
     /// Live tracks that the test `tracks` needs to answer, at least 1; larger leaves more to the next test.
     pub min_tracks: u32,

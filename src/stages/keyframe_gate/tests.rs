@@ -14,7 +14,7 @@ fn flat() -> Arc<GrayImage> {
     Arc::new(GrayImage { width: 64, height: 40, data: vec![0.5; 64 * 40] })
 }
 
-/// Frame `number` at `pts_ms` of a video of 1280 pixels (lengths at 640 wide double) with the given displacements.
+/// Frame `number` at `pts_ms` of a video of 1280 pixels (lengths at 640 double) with the given displacements.
 fn frame(number: u64, pts_ms: u64, displacements: &[[f32; 2]], gray: &Arc<GrayImage>) -> TrackedFrame {
     frame_of(Arc::default(), number, pts_ms * MS, displacements, gray)
 }
