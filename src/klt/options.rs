@@ -178,10 +178,10 @@ fn levels_for(width: usize, height: usize) -> u32 {
     (5.0 + octaves.round()).clamp(1.0, MAX_LEVELS as f64) as u32
 }
 
-/// 15 up to a longer side of 640, 21 from 1280, odd between.
+/// 15 up to a longer side of 1280, 21 from 1920, odd between.
 fn window_for(width: usize, height: usize) -> u32 {
-    let side = width.max(height).clamp(640, 1280);
-    15 + 2 * (((side - 640) * 3 + 320) / 640) as u32
+    let side = width.max(height).clamp(1280, 1920);
+    15 + 2 * (((side - 1280) * 3 + 320) / 640) as u32
 }
 
 /// The largest odd window that fits, at least 3.
@@ -211,11 +211,11 @@ mod tests {
             let options = KltOptions::for_size(width, height);
             (options.levels, options.window_px)
         };
-        assert_eq!((of(640, 360), of(1280, 720)), ((5, 15), (6, 21)));
-        assert_eq!((of(360, 640), of(720, 1280)), ((5, 15), (6, 21)));
-        assert_eq!((of(320, 240), of(960, 540), of(1920, 1080)), ((4, 15), (5, 19), (6, 21)));
+        assert_eq!((of(640, 360), of(1280, 720)), ((5, 15), (6, 15)));
+        assert_eq!((of(360, 640), of(720, 1280)), ((5, 15), (6, 15)));
+        assert_eq!((of(320, 240), of(960, 540), of(1920, 1080)), ((4, 15), (6, 15), (6, 21)));
         // What the picture cannot hold: the top level is at least a window wide.
-        assert_eq!((of(1280, 100), of(1, 1), of(12, 4000)), ((3, 21), (1, 3), (1, 11)));
+        assert_eq!((of(1280, 100), of(1, 1), of(12, 4000)), ((3, 15), (1, 3), (1, 11)));
     }
 
     #[test]
