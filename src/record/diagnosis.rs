@@ -71,9 +71,9 @@ fn standstill(record: &RunRecord, exported_side: u32) -> Option<String> {
     let motion = median.or_else(largest)? * 640.0 / f64::from(exported_side.max(1));
     let seen = match median {
         Some(_) => {
-            format!("from keyframe to keyframe the picture moves by {motion:.2} px (median, at a longer side of 640)")
+            format!("from keyframe to keyframe the picture moves by {motion:.2} px (median, longer side 640)")
         }
-        None => format!("no frame is more than {motion:.2} px (at a longer side of 640) from the keyframe before"),
+        None => format!("no frame is more than {motion:.2} px (longer side 640) from the keyframe before"),
     };
     (motion < MIN_MOTION_PX).then(|| {
         format!(

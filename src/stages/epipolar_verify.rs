@@ -94,11 +94,12 @@ impl EpipolarVerify {
         self.views.push(View::new(keyframe, &camera, self.options.guided));
         check_indices(&self.views, ordinal, &pairs)?;
         let calibrated = self.camera_options.params.is_some();
+        let longer_side = camera.width.max(camera.height) as f64;
         let verifier = PairVerifier {
             camera: &camera,
             calibrated,
             limits: TwoViewLimits {
-                max_error_px: self.options.max_error_px(calibrated) * camera.width.max(camera.height) as f64 / REFERENCE_SIDE,
+                max_error_px: self.options.max_error_px(calibrated) * longer_side / REFERENCE_SIDE,
                 min_inliers: self.options.min_inliers as usize,
             },
             seed: self.seed,
