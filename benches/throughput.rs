@@ -15,6 +15,8 @@ use trackweave::geometry::points::PointPairs;
 use trackweave::geometry::two_view::{TwoViewLimits, estimate_two_view};
 use trackweave::kernels::Pyramid;
 use trackweave::kernels::gray_luma::gray_luma;
+use trackweave::kernels::klt_anchor::{AnchorRecord, klt_anchor};
+use trackweave::kernels::klt_patch::{PatchSums, chunks, klt_patch};
 use trackweave::kernels::klt_track::TrackRecord;
 use trackweave::kernels::match_descriptors::{MatchScratch, match_descriptors};
 use trackweave::kernels::match_guided::{GuidedPoints, GuidedScratch, match_guided};
@@ -146,7 +148,40 @@ fn time_klt(bench: &Bench, walk: &Walk) -> Result<(), Box<dyn Error>> {
         tracked.iter().filter(|record| record.is_alive()).count()
     };
     let what = format!("{} of {} tracks kept, window {}", track(), starts.len(), options.window_px);
-    bench.time(&walk.name, "KLT forward, backward, check", &what, track)
+    bench.time(&walk.name, "KLT forward, backward, check", &what, track)?;
+    time_anchors(bench, walk, [&template, &target], &options, &starts, scratch)
+}
+
+fn time_anchors(
+    bench: &Bench,
+    walk: &Walk,
+    [template, target]: [&Pyramid; 2],
+    options: &KltOptions,
+    starts: &[TrackRecord],
+    mut scratch: TrackScratch,
+) -> Result<(), Box<dyn Error>> {
+    let params = options.patch_params();
+    let seeds: Vec<_> = starts.iter().map(|start| Some([start.x, start.y])).collect();
+    let mut sums = vec![PatchSums::default(); seeds.len()];
+    let mut samples = vec![[0.0; 16]; seeds.len() * 3 * chunks(params.window_px)];
+    let what = format!("{} seeds, window {}", seeds.len(), params.window_px);
+    bench.time(&walk.name, "KLT patches", &what, || {
+        klt_patch(&template.levels[0], &params, &seeds, &mut sums, &mut samples);
+    })?;
+    let tracked = track_points(template, target, options, starts, &mut scratch);
+    let start_of = |record: &TrackRecord| match record.is_alive() {
+        true => AnchorRecord::start([record.x, record.y], [[1.0, 0.0], [0.0, 1.0]]),
+        false => AnchorRecord::default(),
+    };
+    let starts: Vec<_> = tracked.iter().map(start_of).collect();
+    let mut aligned = starts.clone();
+    let mut anchor = || {
+        let (params, image) = (options.anchor_params(), &target.levels[0].gray);
+        klt_anchor(image, &params, &sums, &samples, &starts, &mut aligned);
+        aligned.iter().filter(|record| record.is_taken()).count()
+    };
+    let what = format!("{} of {} taken", anchor(), starts.len());
+    bench.time(&walk.name, "KLT anchor", &what, anchor)
 }
 
 fn time_sift(bench: &Bench, walk: &Walk) -> Result<[Features; 2], Box<dyn Error>> {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use trackweave::kernels::Pyramid;
 use trackweave::kernels::klt_track::TrackRecord;
-use trackweave::klt::{KltPushOptions, TrackScratch, track_points};
+use trackweave::klt::{Anchors, KltPushOptions, TrackScratch, push_tracks};
 
 use support::{read_gray, write_npy};
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let n_points = last.len();
     let mut records: Vec<TrackRecord> = Vec::with_capacity(pictures.len() * n_points);
     let (mut previous, mut current) = (Pyramid::default(), Pyramid::default());
-    let (mut blurred_x, mut scratch) = (Vec::new(), TrackScratch::default());
+    let (mut blurred_x, mut anchors, mut scratch) = (Vec::new(), Anchors::default(), TrackScratch::default());
     for (picture_idx, (path, gray)) in pictures.into_iter().enumerate() {
         if (gray.width, gray.height) != size {
             return Err(format!("{path} differs in size from the first picture").into());
@@ -48,12 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         current.rebuild(&gray, options.levels as usize, &mut blurred_x);
         let pyramid_ms = start.elapsed().as_secs_f64() * 1e3;
         if picture_idx > 0 {
-            let alive: Vec<usize> = (0..n_points).filter(|&i| last[i].is_alive()).collect();
-            let starts: Vec<_> = alive.iter().map(|&i| TrackRecord::start(last[i].x, last[i].y)).collect();
+            let alive: Vec<u32> = (0..n_points as u32).filter(|&i| last[i as usize].is_alive()).collect();
+            let start_of = |&i: &u32| TrackRecord::start(last[i as usize].x, last[i as usize].y);
+            let starts: Vec<_> = alive.iter().map(start_of).collect();
             let start = Instant::now();
-            let tracked = track_points(&previous, &current, &options, &starts, &mut scratch);
+            let tracked =
+                push_tracks(&previous, &current, &options, &alive, &starts, &mut anchors, &mut scratch);
             let tracking_ms = start.elapsed().as_secs_f64() * 1e3;
-            alive.iter().zip(tracked).for_each(|(&i, record)| last[i] = *record);
+            alive.iter().zip(tracked).for_each(|(&i, record)| last[i as usize] = *record);
             let n_alive = last.iter().filter(|record| record.is_alive()).count();
             println!("{path} {n_alive} alive {pyramid_ms:.3} {tracking_ms:.3} ms");
         }

@@ -1,5 +1,7 @@
-//! The tracker's host side: options by picture size, tracking there and back, and the selection of points to track.
+//! The tracker's host side: options by picture size, tracking there and back, the anchors of tracks at their seeds, and
+//! the selection of points to track.
 
+pub use self::anchor::Anchors;
 pub use self::options::{
     KltOptionError, KltOptions, KltPushOptions, MAX_CAPACITY, MAX_LEVELS, MAX_WINDOW_PX,
 };
@@ -9,6 +11,7 @@ use crate::kernels::Pyramid;
 use crate::kernels::klt_check::klt_check;
 use crate::kernels::klt_track::{TrackRecord, klt_track};
 
+mod anchor;
 mod options;
 mod select;
 
@@ -38,4 +41,24 @@ pub fn track_points<'a>(
     klt_track(target, template, &params, forward, backward);
     klt_check(starts, forward, backward, options.forward_backward_px, options.min_ncc, checked);
     checked
+}
+
+/// Tracks the tracks `ids` from where they start in one frame to the next: [`track_points`], then, as an option, every
+/// live one to where `target` shows the patch about its seed. `anchors` are those of the same tracks in the frames
+/// before; a track that is new to them starts at its seed.
+pub fn push_tracks<'a>(
+    template: &Pyramid,
+    target: &Pyramid,
+    options: &KltOptions,
+    ids: &[u32],
+    starts: &[TrackRecord],
+    anchors: &mut Anchors,
+    scratch: &'a mut TrackScratch,
+) -> &'a [TrackRecord] {
+    track_points(template, target, options, starts, scratch);
+    let records = &mut scratch.checked;
+    if options.anchor {
+        anchors.align(&template.levels[0], &target.levels[0].gray, options, ids, starts, records);
+    }
+    records
 }

@@ -21,6 +21,16 @@ pub fn fold16(mut partial: [f32; 16]) -> f32 {
     partial[0]
 }
 
+/// Folds several sums. (A closure handed to `map` would not be compiled for this machine's vectors.)
+#[inline(always)]
+pub fn fold_all<const N: usize>(partial: &[[f32; 16]; N]) -> [f32; N] {
+    let mut sums = [0.0; N];
+    for i in 0..N {
+        sums[i] = fold16(partial[i]);
+    }
+    sums
+}
+
 /// The angle of (x, y) in (-pi, pi], within 5e-7 rad: an odd minimax polynomial on [0, 1], mirrored into the octants.
 /// Branch-free, so that it vectorises, and of basic operations only, so that its bits are the same everywhere.
 #[inline(always)]

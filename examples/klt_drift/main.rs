@@ -1,9 +1,11 @@
-//! How far tracks drift from their seeds with age, without joins or verification: a Markdown table.
+//! How far tracks drift from their seeds with age, without joins or verification: a Markdown table. Of two figures the
+//! first is from frame to frame, the second with tracks anchored at their seeds.
 //!
-//! `cargo run --release --example klt_drift [FOLDER ...]`: rooms rendered under several motions and harms, against the
-//! true flow; then folders as `render_scene` writes them (PNG pictures, camera.txt, gt_poses.txt) by the Sampson
-//! distance to the motion between seed and frame that fits the tracks best, sought from the known one: the poses of
-//! real sequences are often less exact than the tracks. Shares are of the seeds still seen; in a folder, of all.
+//! `cargo run --release --example klt_drift [option=value ...] [FOLDER ...]`, options as in a pipeline file: rooms rendered
+//! under several motions and harms, against the true flow; then folders as `render_scene` writes them (PNG pictures,
+//! camera.txt, gt_poses.txt) by the Sampson distance to the motion between seed and frame that fits the tracks best,
+//! sought from the known one: the poses of real sequences are often less exact than the tracks. Shares are of the seeds
+//! still seen; in a folder, of all.
 
 use std::error::Error;
 use std::path::Path;
@@ -16,7 +18,10 @@ use trackweave::geometry::refine::{Chart, refine};
 use trackweave::geometry::scoring::{Loss, Sampson, squared_residuals};
 use trackweave::kernels::Pyramid;
 use trackweave::kernels::klt_track::TrackRecord;
-use trackweave::klt::{KltOptions, SelectScratch, TrackScratch, eigen_map_of, select_points, track_points};
+use trackweave::klt::{
+    Anchors, KltOptions, KltPushOptions, SelectScratch, TrackScratch, eigen_map_of, push_tracks,
+    select_points,
+};
 use trackweave::numerics::SplitMix64;
 use trackweave::picture::GrayImage;
 use trackweave::scene::{CameraPath, Pose, Scene, true_essential};
@@ -28,7 +33,7 @@ mod sequence;
 /// Frames a track is followed.
 const MAX_AGE: usize = 16;
 /// Ages in the table.
-const AGES: [usize; 5] = [1, 2, 4, 8, 16];
+const AGES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Frames whose points are tracked, two frames apart.
 const SEED_FRAMES: usize = 5;
 /// Most points of a frame.
@@ -41,6 +46,10 @@ const FIT_PX: f64 = 1.0;
 const LEAST_MOTION: f64 = 1e-3;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let (settings, folders): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.contains('='));
+    let user: KltPushOptions = toml::from_str(&settings.join("\n"))?;
+    user.check()?;
     println!("| sequence | age | seen | alive | within {RIGHT_PX} px | median px | 90 % px |");
     println!("|---|---|---|---|---|---|---|");
     let none = Harm::default();
@@ -59,21 +68,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     let n_frames = MAX_AGE + 2 * SEED_FRAMES - 1;
     for (name, path, fps, harm) in paths {
-        measure(&rendered(&format!("{name}, {fps} fps"), n_frames, fps, harm, on(path)));
+        measure(&rendered(&format!("{name}, {fps} fps"), n_frames, fps, harm, on(path)), &user);
     }
     for (name, roll, zoom, zoom_rate) in
         [("roll", 0.26, 1.0, 0.0), ("zoom in", 0.0, 1.0, 0.12), ("zoom out", 0.0, 1.6, -0.12)]
     {
-        measure(&rendered(&format!("{name}, 5 fps"), n_frames, 5.0, none, turning(roll, zoom, zoom_rate)));
+        let view = turning(roll, zoom, zoom_rate);
+        measure(&rendered(&format!("{name}, 5 fps"), n_frames, 5.0, none, view), &user);
     }
-    for folder in std::env::args().skip(1) {
+    for folder in folders {
         let sequence = sequence::read(Path::new(&folder))?;
         if sequence.frames.len() < n_frames {
             return Err(
                 format!("{folder} has {} pictures, {n_frames} are needed", sequence.frames.len()).into()
             );
         }
-        measure(&sequence);
+        measure(&sequence, &user);
     }
     Ok(())
 }
@@ -89,19 +99,30 @@ enum Outcome {
     Off(f64),
 }
 
-fn measure(sequence: &Sequence) {
+fn measure(sequence: &Sequence, user: &KltPushOptions) {
     let first = &sequence.frames[0];
-    let options = KltOptions::for_size(first.width, first.height);
-    let pyramids = pyramids_of(&sequence.frames, options.levels as usize);
+    let anchored = user.for_size(first.width, first.height);
+    let free = KltOptions { anchor: false, ..anchored.clone() };
+    let pyramids = pyramids_of(&sequence.frames, anchored.levels as usize);
+    let [free, anchored] = [free, anchored].map(|options| outcomes_by_age(sequence, &pyramids, &options));
+    for age in AGES {
+        print_row(&sequence.name, age, [&free[age - 1], &anchored[age - 1]]);
+    }
+}
+
+fn outcomes_by_age(
+    sequence: &Sequence,
+    pyramids: &[Pyramid],
+    options: &KltOptions,
+) -> [Vec<Outcome>; MAX_AGE] {
     let mut outcomes: [Vec<Outcome>; MAX_AGE] = Default::default();
     for from in (0..SEED_FRAMES).map(|i| 2 * i) {
-        let seeds = seeds(&pyramids[from], &options, from);
-        let rows = track(&pyramids[from..=from + MAX_AGE], &seeds, &options);
+        let seeds = seeds(&pyramids[from], options, from);
+        let rows = track(&pyramids[from..=from + MAX_AGE], &seeds, options);
         match &sequence.truth {
             Truth::Flow { scene, views } => {
                 for (seed_idx, &seed) in seeds.iter().enumerate() {
-                    let truth = true_track(scene, &views[from..], seed, options.window_px);
-                    for (age, to) in truth.enumerate() {
+                    for (age, to) in true_track(scene, &views[from..], seed).enumerate() {
                         outcomes[age].push(outcome(rows[age][seed_idx], to));
                     }
                 }
@@ -114,9 +135,7 @@ fn measure(sequence: &Sequence) {
             }
         }
     }
-    for age in AGES {
-        print_row(&sequence.name, age, &outcomes[age - 1]);
-    }
+    outcomes
 }
 
 fn pyramids_of(frames: &[Arc<GrayImage>], levels: usize) -> Vec<Pyramid> {
@@ -140,30 +159,22 @@ fn seeds(pyramid: &Pyramid, options: &KltOptions, frame: usize) -> Vec<[f32; 2]>
 
 /// Tracks the seeds of the first pyramid through the others, a row for each.
 fn track(pyramids: &[Pyramid], seeds: &[[f32; 2]], options: &KltOptions) -> Vec<Row> {
-    let mut scratch = TrackScratch::default();
+    let (mut anchors, mut scratch) = (Anchors::default(), TrackScratch::default());
+    let ids: Vec<u32> = (0..seeds.len() as u32).collect();
     let mut records: Vec<TrackRecord> = seeds.iter().map(|&[x, y]| TrackRecord::start(x, y)).collect();
     let frames = pyramids.windows(2);
     frames
         .map(|pair| {
-            records = track_points(&pair[0], &pair[1], options, &records, &mut scratch).to_vec();
+            let [from, to] = [&pair[0], &pair[1]];
+            records = push_tracks(from, to, options, &ids, &records, &mut anchors, &mut scratch).to_vec();
             records.iter().map(|record| record.is_alive().then_some([record.x, record.y])).collect()
         })
         .collect()
 }
 
-/// Where a seed of the first view truly is at each age, as long as it is seen and its window is inside.
-fn true_track(
-    scene: &Scene,
-    views: &[View],
-    seed: [f32; 2],
-    window_px: u32,
-) -> impl Iterator<Item = [f64; 2]> {
-    let half = (window_px / 2) as f64;
-    views[1..=MAX_AGE].iter().map_while(move |view| {
-        let [x, y] = sequence::flow(scene, &views[0], view, seed)?;
-        let (right, bottom) = (view.intrinsics.width as f64 - 1.0, view.intrinsics.height as f64 - 1.0);
-        (x >= half && y >= half && x <= right - half && y <= bottom - half).then_some([x, y])
-    })
+/// Where a seed of the first view truly is at each age, as long as it is seen.
+fn true_track(scene: &Scene, views: &[View], seed: [f32; 2]) -> impl Iterator<Item = [f64; 2]> {
+    views[1..=MAX_AGE].iter().map_while(move |view| sequence::flow(scene, &views[0], view, seed))
 }
 
 fn outcome(at: Option<[f32; 2]>, to: [f64; 2]) -> Outcome {
@@ -198,21 +209,22 @@ fn fitted_essential(known: &Matrix3<f64>, points: &PointPairs, scale: f64) -> Ma
         .map_or(*known, |(chart, _)| chart.matrix())
 }
 
-fn print_row(name: &str, age: usize, outcomes: &[Outcome]) {
+fn print_row(name: &str, age: usize, outcomes: [&Vec<Outcome>; 2]) {
     let off = |outcome: &Outcome| if let Outcome::Off(distance) = outcome { Some(*distance) } else { None };
-    let mut distances: Vec<f64> = outcomes.iter().filter_map(off).collect();
-    distances.sort_by(f64::total_cmp);
-    let n_right = distances.partition_point(|distance| *distance <= RIGHT_PX);
-    let share = |n: usize| n as f64 / outcomes.len().max(1) as f64;
-    let quantile = |share: f64| {
-        distances.get((share * distances.len() as f64) as usize).map_or("-".to_owned(), |d| format!("{d:.3}"))
-    };
-    println!(
-        "| {name} | {age} | {} | {:.3} | {:.3} | {} | {} |",
-        outcomes.len(),
-        share(distances.len()),
-        share(n_right),
-        quantile(0.5),
-        quantile(0.9),
-    );
+    let cells = outcomes.map(|outcomes| {
+        let mut distances: Vec<f64> = outcomes.iter().filter_map(off).collect();
+        distances.sort_by(f64::total_cmp);
+        let n_right = distances.partition_point(|distance| *distance <= RIGHT_PX);
+        let share = |n: usize| format!("{:.3}", n as f64 / outcomes.len().max(1) as f64);
+        let quantile = |share: f64| {
+            let at = distances.get((share * distances.len() as f64) as usize);
+            at.map_or("-".to_owned(), |distance| format!("{distance:.3}"))
+        };
+        [share(distances.len()), share(n_right), quantile(0.5), quantile(0.9)]
+    });
+    print!("| {name} | {age} | {} |", outcomes[0].len());
+    for (free, anchored) in cells[0].iter().zip(&cells[1]) {
+        print!(" {free} / {anchored} |");
+    }
+    println!();
 }

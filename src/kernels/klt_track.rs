@@ -10,15 +10,15 @@
 use rayon::prelude::*;
 
 pub use self::record::TrackRecord;
-use self::window::{Outside, Place, patch_len, read};
+use self::window::{Outside, Place, patch_len, read, weights};
 use super::eigen_map::min_eigenvalue;
 use super::{Pyramid, PyramidLevel};
 use crate::message::EndReason;
-use crate::numerics::{fold16, vectorized};
+use crate::numerics::{fold_all, fold16, vectorized};
 use crate::picture::GrayImage;
 
 mod record;
-mod window;
+pub(super) mod window;
 
 /// What `klt_track` needs besides pictures and records. Ranges as in `KltPushOptions`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,13 +104,13 @@ fn track<const ROW: usize, const CHUNKS: usize>(
     let mut position = at_level(at, coarsest);
     for level in (1..=coarsest).rev() {
         let sums = windows.read_template(&template.levels[level], at_level(at, level));
-        if let Some(step) = Step::new(&sums, params, &windows) {
+        if let Some(step) = Step::new(&sums, params, windows) {
             position = windows.descend(&target.levels[level].gray, &sums, &step, params, position).position;
         }
         position = [2.0 * position[0], 2.0 * position[1]];
     }
     let sums = windows.read_template(&template.levels[0], at);
-    let Some(step) = Step::new(&sums, params, &windows) else {
+    let Some(step) = Step::new(&sums, params, windows) else {
         return TrackRecord::new(position[0], position[1], 0.0, Some(EndReason::LowStructure), 0);
     };
     let descent = windows.descend(&target.levels[0].gray, &sums, &step, params, position);
@@ -122,16 +122,6 @@ fn track<const ROW: usize, const CHUNKS: usize>(
 fn at_level([x, y]: [f32; 2], level: usize) -> [f32; 2] {
     let scale = 1.0 / (1u64 << level) as f32;
     [x * scale, y * scale]
-}
-
-/// Folds several sums. (A closure handed to `map` would not be compiled for this machine's vectors.)
-#[inline(always)]
-fn fold_all<const N: usize>(partial: &[[f32; 16]; N]) -> [f32; N] {
-    let mut sums = [0.0; N];
-    for i in 0..N {
-        sums[i] = fold16(partial[i]);
-    }
-    sums
 }
 
 /// Whether the picture shows the point: its pixels reach half a pixel beyond their centres.
@@ -434,18 +424,4 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
         let energy = (tt - t / count * t) * (jj - j / count * j);
         if energy > 0.0 { (tj - t / count * j) / energy.sqrt() } else { 0.0 }
     }
-}
-
-/// (1 - u^2) (1 - v^2) by sample, zero behind the last.
-fn weights<const CHUNKS: usize>(n: usize) -> [[f32; 16]; CHUNKS] {
-    let half = (n / 2) as f32;
-    let weight = |i: usize| {
-        let u = (i as f32 - half) / (half + 1.0);
-        1.0 - u * u
-    };
-    let mut weights = [[0.0; 16]; CHUNKS];
-    for (i, out) in weights.as_flattened_mut()[..n * n].iter_mut().enumerate() {
-        *out = weight(i % n) * weight(i / n);
-    }
-    weights
 }

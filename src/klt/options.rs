@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::kernels::klt_anchor::AnchorParams;
+use crate::kernels::klt_patch::{MAX_PATCH_PX, PatchParams};
 use crate::kernels::klt_track::TrackParams;
 
 /// Most tracks that may live at once.
@@ -40,6 +42,15 @@ pub struct KltPushOptions {
     pub max_age_frames: Option<u32>,
     /// Most live tracks, 1..=8192.
     pub capacity: Option<u32>,
+    /// Whether every track is aligned with the patch about its seed after each frame. Without, its errors add up.
+    pub anchor: Option<bool>,
+    /// Side of that square patch, odd, 3..=31, never more than the picture holds. Larger is finer on planes, worse at
+    /// edges of depth.
+    pub anchor_window_px: Option<u32>,
+    /// Most steps of that alignment, 1..=255. More rescue slow convergence.
+    pub anchor_iterations: Option<u32>,
+    /// A step that moves the patch's centre and rim less than this ends it, above 0. Larger is faster and coarser.
+    pub anchor_epsilon_px: Option<f32>,
 }
 
 /// An option of the tracker is out of range.
@@ -73,7 +84,12 @@ impl KltPushOptions {
         check("quality_level", self.quality_level, "0..=1", |v| (0.0..=1.0).contains(&v))?;
         check("min_distance_px", self.min_distance_px, "1..=256", |v| (1.0..=256.0).contains(&v))?;
         check("max_age_frames", self.max_age_frames, "1 or more", |v| v >= 1)?;
-        check("capacity", self.capacity, "1..=8192", |v| (1..=MAX_CAPACITY).contains(&v))
+        check("capacity", self.capacity, "1..=8192", |v| (1..=MAX_CAPACITY).contains(&v))?;
+        check("anchor_window_px", self.anchor_window_px, "odd, 3..=31", |v| {
+            (3..=MAX_PATCH_PX as u32).contains(&v) && v % 2 == 1
+        })?;
+        check("anchor_iterations", self.anchor_iterations, "1..=255", |v| (1..=255).contains(&v))?;
+        check("anchor_epsilon_px", self.anchor_epsilon_px, "above 0", |v| v > 0.0 && v.is_finite())
     }
 
     /// The options for pictures of `width` x `height` pixels.
@@ -94,6 +110,13 @@ impl KltPushOptions {
             min_distance_px: self.min_distance_px.unwrap_or(preset.min_distance_px),
             max_age_frames: self.max_age_frames.unwrap_or(preset.max_age_frames),
             capacity: self.capacity.unwrap_or(preset.capacity),
+            anchor: self.anchor.unwrap_or(preset.anchor),
+            anchor_window_px: self
+                .anchor_window_px
+                .unwrap_or(preset.anchor_window_px)
+                .min(largest_window(width, height)),
+            anchor_iterations: self.anchor_iterations.unwrap_or(preset.anchor_iterations),
+            anchor_epsilon_px: self.anchor_epsilon_px.unwrap_or(preset.anchor_epsilon_px),
         }
     }
 }
@@ -137,6 +160,14 @@ pub struct KltOptions {
     pub max_age_frames: u32,
     /// Most live tracks.
     pub capacity: u32,
+    /// Whether tracks are aligned with the patches about their seeds.
+    pub anchor: bool,
+    /// Side of the square patch, odd.
+    pub anchor_window_px: u32,
+    /// Most steps of that alignment.
+    pub anchor_iterations: u32,
+    /// Motion of the patch's centre and rim in the last step.
+    pub anchor_epsilon_px: f32,
 }
 
 impl KltOptions {
@@ -157,6 +188,10 @@ impl KltOptions {
             min_distance_px: 8.0,
             max_age_frames: 16,
             capacity: 1024,
+            anchor: true,
+            anchor_window_px: 15.min(largest_window(width, height)),
+            anchor_iterations: 10,
+            anchor_epsilon_px: 0.1,
         }
     }
 
@@ -168,6 +203,21 @@ impl KltOptions {
             epsilon_px: self.epsilon_px,
             min_eigen: self.min_eigen,
             photometric: self.photometric,
+        }
+    }
+
+    /// What reading a patch about a seed needs of them.
+    pub fn patch_params(&self) -> PatchParams {
+        PatchParams { window_px: self.anchor_window_px as usize, min_eigen: self.min_eigen }
+    }
+
+    /// What the alignment with the patches needs of them.
+    pub fn anchor_params(&self) -> AnchorParams {
+        AnchorParams {
+            window_px: self.anchor_window_px as usize,
+            max_iterations: self.anchor_iterations,
+            epsilon_px: self.anchor_epsilon_px,
+            min_ncc: self.min_ncc,
         }
     }
 }
@@ -231,6 +281,7 @@ mod tests {
         assert_eq!((options.levels, options.window_px, options.capacity), (4, 31, 8192));
         assert_eq!(options.min_ncc, 0.5);
         assert_eq!(user.for_size(20, 20).window_px, 19);
+        assert_eq!(user.for_size(640, 10).anchor_window_px, 9);
         assert_eq!(KltPushOptions::default().for_size(640, 360), KltOptions::for_size(640, 360));
     }
 
@@ -250,6 +301,9 @@ mod tests {
         }
         for text in ["photometric = 3", "quality_level = 1.5", "min_distance_px = 0.5", "max_age_frames = 0"]
         {
+            assert!(wrong(text).is_err(), "{text}");
+        }
+        for text in ["anchor_window_px = 33", "anchor_iterations = 0", "anchor_epsilon_px = 0.0"] {
             assert!(wrong(text).is_err(), "{text}");
         }
         for text in ["forward_backward_px = 0.0", "min_ncc = nan", "epsilon_px = inf", "window_px = 65"] {

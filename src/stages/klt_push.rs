@@ -1,4 +1,4 @@
-//! Tracks every live track into the next frame: pyramid, forward, backward, check; ends 1 to 5 and 7.
+//! Tracks every live track into the next frame: pyramid, forward, backward, check, anchor; ends 1 to 5 and 7.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,19 +9,20 @@ pub use crate::klt::{KltOptionError, KltPushOptions};
 
 use crate::kernels::Pyramid;
 use crate::kernels::klt_track::TrackRecord;
-use crate::klt::{KltOptions, TrackScratch, track_points};
+use crate::klt::{Anchors, KltOptions, TrackScratch, push_tracks};
 use crate::message::{EndReason, GrayFrame, Track, TrackEnd, TrackTable, TrackedFrame, TrackerFrame};
 use crate::stages::{RunContext, Stage, StageError};
 
 /// Pyramids given away and remembered for their buffers.
 const REMEMBERED: usize = 16;
 
-/// The stage. Keeps the previous frame's pyramid.
+/// The stage. Keeps the previous frame's pyramid and the anchors of the live tracks.
 pub struct KltPush {
     options: KltPushOptions,
     previous: Option<Previous>,
     given: VecDeque<Arc<Pyramid>>,
     blurred_x: Vec<f32>,
+    anchors: Anchors,
     scratch: TrackScratch,
 }
 
@@ -65,6 +66,7 @@ impl KltPush {
             previous: None,
             given: VecDeque::new(),
             blurred_x: Vec::new(),
+            anchors: Anchors::default(),
             scratch: TrackScratch::default(),
         }
     }
@@ -101,7 +103,9 @@ impl Stage for KltPush {
         let mut ends = Vec::new();
         if let Some(previous) = &self.previous {
             let starts: Vec<_> = tracks.tracks.iter().map(|t| TrackRecord::start(t.x, t.y)).collect();
-            let records = track_points(&previous.pyramid, &pyramid, &options, &starts, &mut self.scratch);
+            let ids: Vec<_> = tracks.tracks.iter().map(|t| t.id).collect();
+            let (anchors, scratch) = (&mut self.anchors, &mut self.scratch);
+            let records = push_tracks(&previous.pyramid, &pyramid, &options, &ids, &starts, anchors, scratch);
             (tracks.tracks, ends) = advance(tracks.tracks, records, options.max_age_frames);
         }
         self.previous = Some(Previous { pyramid: pyramid.clone(), options: options.clone(), size: now });
@@ -193,6 +197,97 @@ mod tests {
         let fourth = stage.fire((frame(3, 4.5, (80, 60)), third.tracks)).expect("fourth frame");
         let aged = |track| TrackEnd { track, reason: EndReason::Age };
         assert_eq!((fourth.tracks.tracks.len(), fourth.ends), (0, vec![aged(10), aged(12)]));
+    }
+
+    /// The same texture from a camera that turns about its axis by 2 degrees a frame and comes nearer by 2 %, and where
+    /// that shows (x, y).
+    fn turning(number: u64, [x, y]: [f32; 2]) -> [f32; 2] {
+        let (sin, cos) = (number as f32 * 0.035).sin_cos();
+        let (zoom, x, y) = (1.02f32.powi(number as i32), x - 80.0, y - 60.0);
+        [80.0 + zoom * (cos * x - sin * y), 60.0 + zoom * (sin * x + cos * y)]
+    }
+
+    fn turning_frame(number: u64) -> GrayFrame {
+        let mut frame = frame(number, 0.0, (160, 120));
+        let mut gray = GrayImage::new(160, 120);
+        let (sin, cos) = (number as f32 * 0.035).sin_cos();
+        let zoom = 1.02f32.powi(number as i32);
+        for (i, value) in gray.data.iter_mut().enumerate() {
+            let (x, y) = ((i % 160) as f32 - 80.0, (i / 160) as f32 - 60.0);
+            let (x, y) = ((cos * x + sin * y) / zoom, (cos * y - sin * x) / zoom);
+            *value = 0.5
+                + 0.15 * (0.61 * x + 0.2 * y).sin() * (0.54 * y - 0.1 * x).cos()
+                + 0.1 * (0.4 * x - 0.33 * y + 0.01 * x * y).sin();
+        }
+        frame.gray = Arc::new(gray);
+        frame
+    }
+
+    /// The table after `n_frames` of the turning camera; `before` changes it before every frame.
+    fn turn(options: KltPushOptions, n_frames: u64, before: impl Fn(u64, &mut TrackTable)) -> TrackTable {
+        let mut stage = stage(options);
+        let points: Vec<_> =
+            (0..48).map(|i| [50.3 + (i % 8) as f32 * 8.4, 35.6 + (i / 8) as f32 * 9.3]).collect();
+        let mut tracks = table(&points);
+        stage.fire((turning_frame(0), TrackTable::default())).expect("first frame");
+        for number in 1..=n_frames {
+            before(number, &mut tracks);
+            tracks = stage.fire((turning_frame(number), tracks)).expect("a frame").tracks;
+        }
+        tracks
+    }
+
+    #[test]
+    fn an_anchored_track_does_not_drift() {
+        let median_error = |anchor| {
+            let options = KltPushOptions { anchor: Some(anchor), ..Default::default() };
+            let tracks = turn(options, 12, |_, _| ());
+            let mut errors: Vec<f32> = tracks
+                .tracks
+                .iter()
+                .map(|track| {
+                    let [x, y] = turning(12, track.at_keyframe);
+                    (track.x - x).hypot(track.y - y)
+                })
+                .collect();
+            assert!(errors.len() >= 40, "{} of 48 live", errors.len());
+            errors.sort_by(f32::total_cmp);
+            errors[errors.len() / 2]
+        };
+        let (anchored, free) = (median_error(true), median_error(false));
+        assert!(anchored < 0.5 * free && anchored < 0.05, "{anchored} px with the anchor, {free} without");
+    }
+
+    #[test]
+    fn a_join_keeps_the_anchor() {
+        let joined = turn(KltPushOptions::default(), 8, |number, tracks| {
+            if number == 4 {
+                tracks.tracks.iter_mut().for_each(|track| track.age = 0);
+            }
+        });
+        let unjoined = turn(KltPushOptions::default(), 8, |_, _| ());
+        let positions =
+            |table: &TrackTable| table.tracks.iter().map(|t| (t.id, t.x, t.y)).collect::<Vec<_>>();
+        assert_eq!(positions(&joined), positions(&unjoined));
+    }
+
+    #[test]
+    fn a_seed_that_follows_a_lost_track_gets_an_anchor_of_its_own() {
+        // At the fifth frame half of the tracks make room for seeds elsewhere.
+        let seed = |number: u64, tracks: &mut TrackTable| {
+            if number == 5 {
+                tracks.tracks.retain(|track| track.id % 2 == 0);
+                let seeds = table(&[[61.2, 52.7], [95.4, 70.1], [72.9, 80.3]]).tracks;
+                tracks.tracks.extend(seeds.into_iter().map(|track| Track { id: track.id + 100, ..track }));
+            }
+        };
+        let crowded = turn(KltPushOptions::default(), 9, seed);
+        let alone = turn(KltPushOptions::default(), 9, |number, tracks| {
+            seed(number, tracks);
+            tracks.tracks.retain(|track| number < 5 || track.id >= 100);
+        });
+        let seeded: Vec<_> = crowded.tracks.iter().filter(|track| track.id >= 100).cloned().collect();
+        assert_eq!((alone.tracks.len(), &alone.tracks), (3, &seeded));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Place {
 
 /// The quadratic B-spline at -1 - `t`, -`t` and 1 - `t`, `t` in [-0.5, 0.5].
 #[inline(always)]
-fn taps(t: f32) -> [f32; 3] {
+pub fn taps(t: f32) -> [f32; 3] {
     let (before, after) = (0.5 - t, 0.5 + t);
     [0.5 * before * before, 0.75 - t * t, 0.5 * after * after]
 }
@@ -151,6 +151,20 @@ fn copy<const ROW: usize>(image: &[f32], place: &Place, outside: Outside, patch:
             patch[right..=2 * ROW].fill(behind);
         }
     }
+}
+
+/// (1 - u^2) (1 - v^2) by sample, zero behind the last.
+pub fn weights<const CHUNKS: usize>(n: usize) -> [[f32; 16]; CHUNKS] {
+    let half = (n / 2) as f32;
+    let weight = |i: usize| {
+        let u = (i as f32 - half) / (half + 1.0);
+        1.0 - u * u
+    };
+    let mut weights = [[0.0; 16]; CHUNKS];
+    for (i, out) in weights.as_flattened_mut()[..n * n].iter_mut().enumerate() {
+        *out = weight(i % n) * weight(i / n);
+    }
+    weights
 }
 
 #[cfg(test)]
