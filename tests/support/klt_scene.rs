@@ -1,30 +1,71 @@
-//! The frozen synthetic scene of the tracker's tests: random Gaussians and a smooth checker, warped bilinearly.
+//! The frozen scene of the tracker's tests: random Gaussians and a smooth checker, warped bilinearly and relit. Its
+//! sines and exponentials are `libm`'s, so its bits are the same everywhere.
+#![allow(dead_code)] // each user takes a part
 
 use trackweave::numerics::SplitMix64;
 use trackweave::picture::GrayImage;
 
-/// 640 x 360, 400 Gaussians.
-pub fn scene() -> GrayImage {
-    textured(640, 360, 400, 1)
+/// The sizes the scene exists in.
+pub const SIZES: [(usize, usize); 5] = [(640, 360), (1280, 720), (320, 200), (360, 640), (720, 1280)];
+
+/// The scene: 400 Gaussians at 640 x 360, 1200 at 1280 x 720, at 320 x 200 as many an area as at 640.
+///
+/// The numbers below and the seed of 640 x 360 are the best of some eight thousand random draws: of those on which the
+/// design's tracker does no better than the design reports, at every figure (`hardness.rs`), the ones whose figures are
+/// nearest. Then the first seed of which the same is true at 1280 x 720 and at 320 x 200. The tracker in use had no say.
+pub fn scene(width: usize, height: usize) -> GrayImage {
+    let (n_gaussians, seed) = match width.max(height) {
+        320 => (111, 195),
+        640 => (400, 10),
+        _ => (1200, 2),
+    };
+    textured(width, height, n_gaussians, seed)
 }
 
-/// Gray 0.5, `n_gaussians` of random place, size (sigma 3 to 12 px) and sign, a checker of period 11 px.
+const BASE: f64 = 0.562;
+const CHECKER: f64 = 0.048;
+const SIGMA_PX: [f64; 2] = [2.6, 9.9];
+const AMPLITUDE: f64 = 0.344;
+
+/// `BASE`, a checker of period 11 px and `n_gaussians` of random place, size and height, clipped to [0, 1].
 pub fn textured(width: usize, height: usize, n_gaussians: usize, seed: u64) -> GrayImage {
     let mut rng = SplitMix64::new(seed, 0);
-    let mut image = from_function(width, height, |x, y| {
-        let wave = std::f32::consts::TAU / 11.0;
-        0.5 + 0.07 * (wave * x).sin() * (wave * y).sin()
-    });
+    let wave = |v: usize| libm::sin(std::f64::consts::TAU / 11.0 * v as f64);
+    let mut sums: Vec<f64> =
+        (0..width * height).map(|i| BASE + CHECKER * wave(i % width) * wave(i / width)).collect();
     for _ in 0..n_gaussians {
-        let (cx, cy) = (rng.unit() as f32 * width as f32, rng.unit() as f32 * height as f32);
-        let sigma = 3.0 + 9.0 * rng.unit() as f32;
-        let amplitude = 0.5 * rng.unit() as f32 - 0.25;
-        add_gaussian(&mut image, [cx, cy], sigma, amplitude);
+        let centre = [rng.unit() * width as f64, rng.unit() * height as f64];
+        let sigma = SIGMA_PX[0] + (SIGMA_PX[1] - SIGMA_PX[0]) * rng.unit();
+        let amplitude = AMPLITUDE * (2.0 * rng.unit() - 1.0);
+        add_gaussian(&mut sums, [width, height], centre, sigma, amplitude);
     }
-    for value in &mut image.data {
-        *value = value.clamp(0.0, 1.0);
+    let mut image = GrayImage::new(width, height);
+    for (pixel, sum) in image.data.iter_mut().zip(sums) {
+        *pixel = sum.clamp(0.0, 1.0) as f32;
     }
     image
+}
+
+fn add_gaussian(sums: &mut [f64], size: [usize; 2], centre: [f64; 2], sigma: f64, amplitude: f64) {
+    // The product of its two axes: as many exponentials as rows and columns.
+    let axis = |i: usize| {
+        let from = (centre[i] - 4.0 * sigma).max(0.0) as usize;
+        let to = ((centre[i] + 4.0 * sigma) as usize).min(size[i]);
+        let fall = move |v: usize| libm::exp(-(v as f64 - centre[i]).powi(2) / (2.0 * sigma * sigma));
+        (from..to).map(move |v| (v, fall(v))).collect::<Vec<_>>()
+    };
+    let columns = axis(0);
+    for (y, down) in axis(1) {
+        for &(x, across) in &columns {
+            sums[y * size[0] + x] += amplitude * down * across;
+        }
+    }
+}
+
+/// FNV-1a of the bits.
+pub fn digest(image: &GrayImage) -> u64 {
+    let bytes = image.data.iter().flat_map(|v| v.to_bits().to_le_bytes());
+    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ byte as u64).wrapping_mul(0x100_0000_01B3))
 }
 
 /// Samples `value` at every pixel.
@@ -36,13 +77,16 @@ pub fn from_function(width: usize, height: usize, value: impl Fn(f32, f32) -> f3
     image
 }
 
-fn add_gaussian(image: &mut GrayImage, [cx, cy]: [f32; 2], sigma: f32, amplitude: f32) {
-    let reach = 4.0 * sigma;
-    let from = |c: f32| (c - reach).max(0.0) as usize;
-    for y in from(cy)..((cy + reach) as usize).min(image.height) {
-        for x in from(cx)..((cx + reach) as usize).min(image.width) {
-            let r2 = (x as f32 - cx).powi(2) + (y as f32 - cy).powi(2);
-            image.data[y * image.width + x] += amplitude * (-r2 / (2.0 * sigma * sigma)).exp();
+/// Overwrites a square.
+pub fn paint(
+    image: &mut GrayImage,
+    [left, top]: [usize; 2],
+    side: usize,
+    value: impl Fn(usize, usize) -> f32,
+) {
+    for y in top..top + side {
+        for x in left..left + side {
+            image.data[y * image.width + x] = value(x, y);
         }
     }
 }
@@ -62,41 +106,50 @@ pub fn bilinear(image: &GrayImage, x: f64, y: f64) -> f64 {
 }
 
 /// A motion of the whole picture with its inverse.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Warp {
     /// By (x, y) pixels.
     Shift(f64, f64),
-    /// By an angle in degrees about the centre of a 640 x 360 picture, times a scale.
-    Similarity { degrees: f64, scale: f64 },
+    /// By an angle in degrees about the picture's centre.
+    Turn(f64),
+    /// Times a factor from the picture's centre.
+    Scale(f64),
 }
 
 impl Warp {
-    const CENTRE: [f64; 2] = [320.0, 180.0];
+    /// Nothing moves.
+    pub const NONE: Warp = Warp::Shift(0.0, 0.0);
 
-    /// Where a point goes.
-    pub fn forward(self, [x, y]: [f64; 2]) -> [f64; 2] {
+    /// Where a point of a `width` x `height` picture goes.
+    pub fn forward(self, [width, height]: [usize; 2], [x, y]: [f64; 2]) -> [f64; 2] {
+        let centre = [width as f64 / 2.0, height as f64 / 2.0];
+        let (dx, dy) = (x - centre[0], y - centre[1]);
         match self {
-            Warp::Shift(dx, dy) => [x + dx, y + dy],
-            Warp::Similarity { degrees, scale } => turn([x, y], degrees, scale),
+            Warp::Shift(right, down) => [x + right, y + down],
+            Warp::Turn(degrees) => {
+                let angle = degrees.to_radians();
+                let (sin, cos) = (libm::sin(angle), libm::cos(angle));
+                [centre[0] + cos * dx - sin * dy, centre[1] + sin * dx + cos * dy]
+            }
+            Warp::Scale(factor) => [centre[0] + factor * dx, centre[1] + factor * dy],
+        }
+    }
+
+    fn inverse(self) -> Warp {
+        match self {
+            Warp::Shift(right, down) => Warp::Shift(-right, -down),
+            Warp::Turn(degrees) => Warp::Turn(-degrees),
+            Warp::Scale(factor) => Warp::Scale(1.0 / factor),
         }
     }
 
     /// The second frame.
     pub fn apply(self, image: &GrayImage) -> GrayImage {
         from_function(image.width, image.height, |x, y| {
-            let [x, y] = match self {
-                Warp::Shift(dx, dy) => [x as f64 - dx, y as f64 - dy],
-                Warp::Similarity { degrees, scale } => turn([x as f64, y as f64], -degrees, 1.0 / scale),
-            };
+            let [x, y] = self.inverse().forward([image.width, image.height], [x as f64, y as f64]);
             bilinear(image, x, y) as f32
         })
     }
-}
-
-fn turn([x, y]: [f64; 2], degrees: f64, scale: f64) -> [f64; 2] {
-    let (sin, cos) = degrees.to_radians().sin_cos();
-    let (dx, dy) = (x - Warp::CENTRE[0], y - Warp::CENTRE[1]);
-    [Warp::CENTRE[0] + scale * (cos * dx - sin * dy), Warp::CENTRE[1] + scale * (sin * dx + cos * dy)]
 }
 
 /// gain * image + offset, clipped to [0, 1].
