@@ -21,7 +21,8 @@ bench: setup  ## times of the kernels on rendered frames (see benches/README.md)
 	$(CARGO) bench --bench throughput
 
 compare: setup $(COMPARE)/python/ready  ## the tracker against OpenCV's; DATA=folder adds real sequences and flow pairs
-	$(CARGO) build --release --example klt_dump --example render_scene
+	$(CARGO) build --release --example klt_dump --example klt_cases --example render_scene
+	$(COMPARE)/python/bin/python benches/compare/klt_cases.py --cases $(COMPARE)/cases
 	$(COMPARE)/python/bin/python benches/compare/klt_opencv.py $(DATA) --rendered $(COMPARE) --json $(COMPARE)/klt_opencv.json
 
 $(COMPARE)/python/ready: benches/compare/requirements.txt
