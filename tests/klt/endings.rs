@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use trackweave::kernels::klt_track::TrackRecord;
 use trackweave::klt::KltOptions;
 use trackweave::message::EndReason;
 use trackweave::numerics::SplitMix64;
@@ -86,23 +87,30 @@ fn steps_settle_on_texture_finer_than_the_gradient_sees() {
     assert_eq!(reasons(&case).iter().filter(|r| **r == Some(EndReason::NoConvergence)).count(), 0);
 }
 
-#[test]
-fn the_way_back_drops_every_wrong_track_of_a_repeating_texture() {
-    let case = cases::periodic();
-    let unchecked = case.with(|options| {
+/// The repeating texture with both checks off.
+fn unchecked() -> Case {
+    cases::periodic().with(|options| {
         options.forward_backward_px = 1e9;
         options.min_ncc = -2.0;
-    });
-    let (without, with) = (unchecked.kept().wrong_by_more_than(1.0), case.kept().wrong_by_more_than(1.0));
+    })
+}
+
+#[test]
+fn the_way_back_drops_every_wrong_track_of_a_repeating_texture() {
+    let (without, with) =
+        [unchecked(), cases::periodic()].map(|case| case.kept().wrong_by_more_than(1.0)).into();
     println!("{without} of 96 are wrong, {with} after the checks");
     assert!(without >= 48, "only {without} of 96 tracks are wrong: the texture tests nothing");
     assert_eq!(with, 0);
 }
 
 #[test]
-fn a_track_that_stays_alive_on_a_repeating_texture_stays_near() {
-    let case = cases::periodic();
-    for (record, [x, y]) in case.records().iter().zip(&case.points).filter(|(r, _)| r.is_alive()) {
-        assert!((record.x - x).hypot(record.y - y) < 8.0, "{record:?}");
-    }
+fn a_track_that_drifts_away_on_a_repeating_texture_leaves_the_frame() {
+    let case = unchecked();
+    let records = case.records();
+    let travel = |(record, [x, y]): (&TrackRecord, &[f32; 2])| (record.x - x).hypot(record.y - y);
+    let alive = records.iter().zip(&case.points).filter(|(record, _)| record.is_alive());
+    let longest = alive.clone().map(travel).fold(0.0, f32::max);
+    println!("{} of 96 stay, the longest way {longest}", alive.clone().count());
+    assert!(alive.count() > 80 && longest < 8.5, "{longest} px");
 }
