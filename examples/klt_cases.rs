@@ -3,18 +3,23 @@
 //!
 //! `cargo run --release --example klt_cases -- OUT`: OUT/<n>_first.png and OUT/<n>_second.png, 8-bit gray, and
 //! OUT/cases.json, a list with an entry a case: `name`, `design` (what the design reports of it), `options`, `points`,
-//! `truth` (null where a point has no one true place), `ours` and `ours_8_bit`: (x, y, reason) a point, reason 0 where
-//! the track is alive, from frames in f32 and from those of the files.
+//! `truth`, `ours`, `ours_8_bit` and `plain`: (x, y, reason) a point, reason 0 where the track is alive, of the tracker on
+//! the frames in f32, of the same on those of the files, and of the plain tracker that the design's figures come from.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use serde_json::json;
 use trackweave::kernels::klt_track::TrackRecord;
+use trackweave::message::EndReason;
 use trackweave::picture::GrayImage;
 
 #[path = "../tests/support/klt_cases.rs"]
 mod klt_cases;
+#[path = "../tests/support/klt_oracle.rs"]
+mod klt_oracle;
+#[path = "../tests/support/klt_reference.rs"]
+mod klt_reference;
 #[path = "../tests/support/klt_scene.rs"]
 mod klt_scene;
 
@@ -32,19 +37,25 @@ fn main() -> Result<(), Box<dyn Error>> {
             picture.ok_or("a picture of another size")?.save(out.join(format!("{n:02}_{name}.png")))?;
         }
         let of_files = klt_cases::track(&rounded[0], &rounded[1], &case.options, &case.points);
+        let plain = klt_oracle::outcomes(klt_reference::Form::DESIGN, case);
         entries.push(json!({
             "name": case.name,
             "design": case.design,
             "options": case.options,
             "points": case.points,
-            "truth": case.warp.map(|_| (0..case.points.len()).map(|i| case.truth(i)).collect::<Vec<_>>()),
+            "truth": (0..case.points.len()).map(|i| case.truth(i)).collect::<Vec<_>>(),
             "ours": case.records().iter().map(of_record).collect::<Vec<_>>(),
             "ours_8_bit": of_files.iter().map(of_record).collect::<Vec<_>>(),
+            "plain": plain.iter().map(|end| (end.position[0], end.position[1], number(end.reason))).collect::<Vec<_>>(),
         }));
     }
     Ok(std::fs::write(out.join("cases.json"), serde_json::to_string(&entries)?)?)
 }
 
 fn of_record(record: &TrackRecord) -> (f32, f32, u8) {
-    (record.x, record.y, record.reason().map_or(0, |reason| reason.number()))
+    (record.x, record.y, number(record.reason()))
+}
+
+fn number(reason: Option<EndReason>) -> u8 {
+    reason.map_or(0, EndReason::number)
 }

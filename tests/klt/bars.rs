@@ -1,7 +1,7 @@
 //! Figures of the design that are not met. It reports them of its own scene; on this one, which is harder (see
 //! `hardness.rs`), its own tracker misses them too, by what the reason says.
 
-use crate::klt_cases::{self as cases, Case, grid_of};
+use crate::klt_cases::{self as cases, Case};
 use crate::motion::within;
 
 fn holds(case: &Case, px: f64) {
@@ -11,20 +11,16 @@ fn holds(case: &Case, px: f64) {
     assert!(kept.worst() <= px, "{}: {} px, not {px}", case.name, kept.worst());
 }
 
-fn twelve(case: &Case) -> Case {
-    case.at(grid_of(&case.first, [4, 3]))
-}
-
 #[test]
 #[ignore = "0.0217 px; the design's tracker 0.0310"]
 fn a_shift_below_a_pixel_is_exact_to_012_at_12_points() {
-    holds(&twelve(&cases::translation(0.3, 0.2)), 0.012);
+    holds(&cases::translation_of_12(0.3, 0.2), 0.012);
 }
 
 #[test]
 #[ignore = "0.0044 px; the design's tracker 0.0031"]
 fn a_shift_of_38_px_is_exact_to_003_at_12_points() {
-    holds(&twelve(&cases::translation(30.0, -24.0)), 0.003);
+    holds(&cases::translation_of_12(30.0, -24.0), 0.003);
 }
 
 #[test]

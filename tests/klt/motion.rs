@@ -22,24 +22,19 @@ fn beats_the_design(case: &Case) {
     assert!(ours.worst() <= design.worst(), "{}: {} px", case.name, ours.worst());
 }
 
-/// The points of the design's 4 x 3 grid.
-fn twelve(case: &Case) -> Case {
-    case.at(grid_of(&case.first, [4, 3]))
-}
-
 #[test]
 fn a_shift_below_a_pixel_keeps_40_of_40_within_05() {
     let case = cases::translation(0.3, 0.2);
     holds(&case, 0.05);
     beats_the_design(&case);
-    beats_the_design(&twelve(&case));
+    beats_the_design(&cases::translation_of_12(0.3, 0.2));
 }
 
 #[test]
 fn a_shift_of_4_px_keeps_40_of_40_within_05_and_12_of_12_within_014() {
     let case = cases::translation(3.7, -2.1);
     holds(&case, 0.05);
-    holds(&twelve(&case), 0.014);
+    holds(&cases::translation_of_12(3.7, -2.1), 0.014);
     beats_the_design(&case);
 }
 
@@ -47,7 +42,7 @@ fn a_shift_of_4_px_keeps_40_of_40_within_05_and_12_of_12_within_014() {
 fn a_shift_of_15_px_keeps_40_of_40_within_1_tenth_and_12_of_12_within_019() {
     let case = cases::translation(12.5, 9.0);
     holds(&case, 0.1);
-    holds(&twelve(&case), 0.019);
+    holds(&cases::translation_of_12(12.5, 9.0), 0.019);
     beats_the_design(&case);
 }
 
@@ -74,7 +69,7 @@ fn a_shift_of_77_px_at_1280_keeps_22_of_24_and_11_of_12_within_003() {
         let all = case.kept();
         println!("window {}: {} of 24, worst {:.4}", case.options.window_px, all.count(), all.worst());
         assert!(all.count() >= 22 && all.wrong_by_more_than(0.1) == 0, "{} of 24", all.count());
-        let twelve = twelve(&case).kept();
+        let twelve = case.at(grid_of(&case.first, [4, 3])).kept();
         assert!(twelve.count() >= 11, "{} of 12", twelve.count());
         assert!(twelve.worst() <= 0.003, "{} px", twelve.worst());
     }

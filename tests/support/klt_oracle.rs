@@ -1,5 +1,6 @@
 //! The tracker against its clear form in f64: the reason and whether it lives equal, positions and the way back to
 //! 1e-3 px, steps within one.
+#![allow(dead_code)] // each user takes a part
 
 use super::klt_cases::Case;
 use super::klt_reference::{Form, Level, Outcome, pyramid, track};
