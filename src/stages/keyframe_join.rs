@@ -32,7 +32,7 @@ pub struct KeyframeJoinOptions {
 
 impl Default for KeyframeJoinOptions {
     fn default() -> Self {
-        KeyframeJoinOptions { join_radius_px: 0.7, fill_ins: true }
+        KeyframeJoinOptions { join_radius_px: 0.5, fill_ins: true }
     }
 }
 

@@ -130,7 +130,7 @@ fn capacity_bounds_the_table_and_fill_ins_can_be_off() {
 
 #[test]
 fn a_fill_in_claims_the_keypoint_beside_it() {
-    let mut join = stage(KeyframeJoinOptions::default());
+    let mut join = stage(KeyframeJoinOptions { join_radius_px: 0.7, ..Default::default() });
     // The corner is selected at (100, 99); the keypoints' own pixels have no structure, so they are no seeds.
     let mut claims_beside = |y: f32| {
         let kept = Some((0, vec![keypoint(100.0, y, 0.0)], Some(tracker(&[(100, 100)], 1024))));
