@@ -170,7 +170,8 @@ fn a_patch_without_structure_is_no_anchor() {
     let waves = (0..160 * 120).map(|i| 0.5 + 0.3 * ((i % 160) as f32 * 0.4).sin());
     edge.data = waves.collect();
     let seeds = [[40.3, 50.2], [80.0, 61.0]];
-    for image in [flat, edge] {
+    let faint = View { gain: 2e-3, offset: 0.5, ..FRONT }.picture(160, 120);
+    for image in [flat, edge, faint] {
         let patches = patches(image, &seeds);
         assert!(patches.0.iter().all(|sums| !sums.has_structure()), "{:?}", patches.0);
         let starts = starts_beside(&FRONT, &seeds, [0.3, 0.2]);
@@ -208,6 +209,19 @@ fn what_is_not_taken_stays_where_it_was() {
     }
     let near = align(&patches, &same, &DEFAULTS, &beside([1.3, -1.3]));
     assert!(near.iter().all(|record| record.is_taken()));
+}
+
+#[test]
+fn steps_settle_on_texture_finer_than_the_gradient_sees() {
+    let mut rng = SplitMix64::new(23, 0);
+    let mut noise = GrayImage::new(160, 120);
+    noise.data.iter_mut().for_each(|value| *value = rng.unit() as f32);
+    let seeds = grid(12.0);
+    let patches = patches(noise.clone(), &seeds);
+    let starts = starts_beside(&FRONT, &seeds, [0.3, -0.2]);
+    for (seed, record) in seeds.iter().zip(align(&patches, &noise, &EXACT, &starts)) {
+        assert!(record.is_taken() && distance(&record, double(*seed)) < 1e-3, "{seed:?}: {record:?}");
+    }
 }
 
 #[test]

@@ -10,12 +10,14 @@ use rayon::prelude::*;
 
 use super::PyramidLevel;
 use super::klt_track::window::{Outside, Place, patch_len, read, weights};
-use crate::numerics::{fold16, vectorized};
+use crate::numerics::{fold_all, vectorized};
 
 /// Largest window of a patch.
 pub const MAX_PATCH_PX: usize = 31;
 /// Sixteens that hold the largest window.
 pub(super) const MAX_CHUNKS: usize = chunks(MAX_PATCH_PX);
+/// Slots a task of rayon.
+const SLOTS: usize = 32;
 /// What the rows of a window are read in.
 const ROW: usize = 32;
 
@@ -76,45 +78,121 @@ pub fn klt_patch(
     sums: &mut [PatchSums],
     samples: &mut [[f32; 16]],
 ) {
-    let used = chunks(params.window_px);
-    let slots = seeds.par_iter().zip(sums).zip(samples.par_chunks_mut(3 * used));
-    slots.for_each(|((seed, sums), samples)| {
-        if let Some(seed) = seed {
-            *sums = vectorized(
-                #[inline(always)]
-                || read_patch(level, params, *seed, samples),
-            );
+    let stride = 3 * chunks(params.window_px);
+    let slots = seeds.par_chunks(SLOTS).zip(sums.par_chunks_mut(SLOTS));
+    slots.zip(samples.par_chunks_mut(SLOTS * stride)).for_each(|((seeds, sums), samples)| {
+        if seeds.iter().all(Option::is_none) {
+            return;
         }
+        vectorized(
+            #[inline(always)]
+            || {
+                let mut reader = Reader::new(params.window_px);
+                let slots = seeds.iter().zip(sums).zip(samples.chunks_exact_mut(stride));
+                for ((seed, sums), samples) in slots {
+                    if let Some(seed) = seed {
+                        *sums = reader.read(level, params.min_eigen, *seed, samples);
+                    }
+                }
+            },
+        )
     });
 }
 
-#[inline(always)]
-fn read_patch(
-    level: &PyramidLevel,
-    params: &PatchParams,
-    at: [f32; 2],
-    samples: &mut [[f32; 16]],
-) -> PatchSums {
-    let n = params.window_px;
-    let place = Place::new(level.gray.width, level.gray.height, at, n);
-    let weight: [[f32; 16]; MAX_CHUNKS] = weights(n);
-    let mut under = vec![0.0; patch_len(n, ROW)];
-    let mut window = [[0.0f32; 16]; MAX_CHUNKS];
-    let used = chunks(n);
-    let planes = [
-        (&level.gray.data, Outside::Border),
-        (&level.gradient_x, Outside::Zero),
-        (&level.gradient_y, Outside::Zero),
-    ];
-    for ((plane, outside), samples) in planes.into_iter().zip(samples.chunks_exact_mut(used)) {
-        read::<ROW, MAX_CHUNKS>(plane, &place, outside, 0.0, &mut under, &mut window);
-        samples.copy_from_slice(&window[..used]);
+/// Reads patches of one size.
+struct Reader {
+    n: usize,
+    weight: [[f32; 16]; MAX_CHUNKS],
+    u: [[f32; 16]; MAX_CHUNKS],
+    v: [[f32; 16]; MAX_CHUNKS],
+    window: [[f32; 16]; MAX_CHUNKS],
+    /// The pixels under a window that reaches over the border.
+    under: Vec<f32>,
+}
+
+impl Reader {
+    #[inline(always)]
+    fn new(n: usize) -> Reader {
+        let [u, v] = offsets(n);
+        let (weight, under) = (weights(n), vec![0.0; patch_len(n, ROW)]);
+        Reader { n, weight, u, v, window: [[0.0; 16]; MAX_CHUNKS], under }
     }
-    let (gray, gradients) = samples.split_at_mut(used);
-    let mean = take_mean(&weight[..used], gray, n * n);
-    let (template, normal) = weigh(&weight[..used], n, gray, gradients);
-    let inverse = inverse(&normal, params.min_eigen * template.weight).unwrap_or_default();
-    PatchSums { mean, template, inverse }
+
+    #[inline(always)]
+    fn read(
+        &mut self,
+        level: &PyramidLevel,
+        min_eigen: f32,
+        at: [f32; 2],
+        samples: &mut [[f32; 16]],
+    ) -> PatchSums {
+        let used = chunks(self.n);
+        let place = Place::new(level.gray.width, level.gray.height, at, self.n);
+        let planes = [
+            (&level.gray.data, Outside::Border),
+            (&level.gradient_x, Outside::Zero),
+            (&level.gradient_y, Outside::Zero),
+        ];
+        for ((plane, outside), samples) in planes.into_iter().zip(samples.chunks_exact_mut(used)) {
+            read::<ROW, MAX_CHUNKS>(plane, &place, outside, 0.0, &mut self.under, &mut self.window);
+            samples.copy_from_slice(&self.window[..used]);
+        }
+        let (gray, gradients) = samples.split_at_mut(used);
+        let mean = take_mean(&self.weight, gray, self.n * self.n);
+        let (template, normal) = self.weigh(gray, gradients);
+        let inverse = inverse(&normal, min_eigen * template.weight).unwrap_or_default();
+        PatchSums { mean, template, inverse }
+    }
+
+    /// Weights the gradients; the sums, and the lower triangle of the normal equations with gain and offset projected out.
+    #[inline(always)]
+    fn weigh(&self, gray: &[[f32; 16]], gradients: &mut [[f32; 16]]) -> (TemplateSums, [[f32; 6]; 6]) {
+        let (gradient_x, gradient_y) = gradients.split_at_mut(gray.len());
+        let mut sums = [[0.0f32; 16]; 15];
+        let mut products = [[0.0f32; 16]; 21];
+        for (chunk, t) in gray.iter().enumerate() {
+            let (w, u, v) = (&self.weight[chunk], &self.u[chunk], &self.v[chunk]);
+            let (gx, gy) = (&mut gradient_x[chunk], &mut gradient_y[chunk]);
+            let (mut descent, mut weighted) = ([[0.0f32; 16]; 6], [[0.0f32; 16]; 6]);
+            for lane in 0..16 {
+                let (w, t, u, v, x, y) = (w[lane], t[lane], u[lane], v[lane], gx[lane], gy[lane]);
+                let images = [x, y, u * x, v * x, u * y, v * y];
+                for i in 0..6 {
+                    descent[i][lane] = images[i];
+                    weighted[i][lane] = w * images[i];
+                }
+                sums[0][lane] += w;
+                sums[1][lane] += w * t;
+                sums[2][lane] += w * t * t;
+            }
+            (*gx, *gy) = (weighted[0], weighted[1]);
+            let mut product = 0;
+            for i in 0..6 {
+                for lane in 0..16 {
+                    sums[3 + i][lane] += weighted[i][lane];
+                    sums[9 + i][lane] += weighted[i][lane] * t[lane];
+                }
+                for j in 0..=i {
+                    for lane in 0..16 {
+                        products[product][lane] += weighted[i][lane] * descent[j][lane];
+                    }
+                    product += 1;
+                }
+            }
+        }
+        let [weight, gray, energy, both @ ..] = fold_all(&sums);
+        let [a, b, c, d, e, f, moment @ ..] = both;
+        let descent = [a, b, c, d, e, f];
+        let mut products = fold_all(&products).into_iter();
+        let mut normal = [[0.0; 6]; 6];
+        for i in 0..6 {
+            for j in 0..=i {
+                let (offset, gain) = (descent[i] * descent[j] / weight, moment[i] * moment[j] / energy);
+                normal[i][j] = products.next().unwrap_or_default() - offset - gain;
+            }
+        }
+        (TemplateSums { weight, gray, energy, descent, moment }, normal)
+    }
 }
 
 /// Takes the weighted mean off the first `count` samples.
@@ -127,66 +205,11 @@ fn take_mean(weight: &[[f32; 16]], gray: &mut [[f32; 16]], count: usize) -> f32 
             sums[1][lane] += w[lane] * t[lane];
         }
     }
-    let mean = fold16(sums[1]) / fold16(sums[0]);
+    let [total, sum] = fold_all(&sums);
     for t in &mut gray.as_flattened_mut()[..count] {
-        *t -= mean;
+        *t -= sum / total;
     }
-    mean
-}
-
-/// Weights the gradients; the sums, and the normal equations with gain and offset projected out.
-#[inline(always)]
-fn weigh(
-    weight: &[[f32; 16]],
-    n: usize,
-    gray: &[[f32; 16]],
-    gradients: &mut [[f32; 16]],
-) -> (TemplateSums, [[f32; 6]; 6]) {
-    let (gradient_x, gradient_y) = gradients.split_at_mut(weight.len());
-    let [u, v] = offsets(n);
-    let mut sums = [[0.0f32; 16]; 15];
-    let mut products = [[[0.0f32; 16]; 6]; 6];
-    for chunk in 0..weight.len() {
-        let (w, t, u, v) = (&weight[chunk], &gray[chunk], &u[chunk], &v[chunk]);
-        let (gx, gy) = (&mut gradient_x[chunk], &mut gradient_y[chunk]);
-        let mut descent = [[0.0f32; 16]; 6];
-        for lane in 0..16 {
-            let (w, t, u, v, x, y) = (w[lane], t[lane], u[lane], v[lane], gx[lane], gy[lane]);
-            let images = [x, y, u * x, v * x, u * y, v * y];
-            for i in 0..6 {
-                descent[i][lane] = images[i];
-                sums[3 + i][lane] += w * images[i];
-                sums[9 + i][lane] += w * images[i] * t;
-            }
-            sums[0][lane] += w;
-            sums[1][lane] += w * t;
-            sums[2][lane] += w * t * t;
-            (gx[lane], gy[lane]) = (w * x, w * y);
-        }
-        for i in 0..6 {
-            for j in 0..=i {
-                for lane in 0..16 {
-                    products[i][j][lane] += w[lane] * descent[i][lane] * descent[j][lane];
-                }
-            }
-        }
-    }
-    let [weight, gray, energy] = [fold16(sums[0]), fold16(sums[1]), fold16(sums[2])];
-    let mut template = TemplateSums { weight, gray, energy, ..Default::default() };
-    for i in 0..6 {
-        template.descent[i] = fold16(sums[3 + i]);
-        template.moment[i] = fold16(sums[9 + i]);
-    }
-    let TemplateSums { descent, moment, .. } = &template;
-    let mut normal = [[0.0; 6]; 6];
-    for i in 0..6 {
-        for j in 0..=i {
-            let offset = descent[i] * descent[j] / weight;
-            let gain = moment[i] * moment[j] / energy;
-            normal[i][j] = fold16(products[i][j]) - offset - gain;
-        }
-    }
-    (template, normal)
+    sum / total
 }
 
 /// u and v of every sample of a window, from -1 to 1.
