@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TESTS = (["--test", "klt", "--test", "klt_select"], ["--lib", "--", "klt", "kernels", "numerics"])
+TESTS = (["--test", "klt", "--test", "klt_select", "--test", "klt_anchor"], ["--lib", "--", "klt", "kernels", "numerics"])
 SHOWN = 3
 
 TRACK = "src/kernels/klt_track.rs"
@@ -27,7 +27,12 @@ EIGEN = "src/kernels/eigen_map.rs"
 SELECT = "src/kernels/klt_select.rs"
 SUPPRESS = "src/kernels/klt_suppress.rs"
 OCCUPANCY = "src/kernels/klt_occupancy.rs"
+PATCH = "src/kernels/klt_patch.rs"
+ANCHOR = "src/kernels/klt_anchor.rs"
+SAMPLER = "src/kernels/klt_anchor/sampler.rs"
 KLT = "src/klt.rs"
+ANCHORS = "src/klt/anchor.rs"
+PUSH = "src/stages/klt_push.rs"
 
 # Description, file, what is replaced, by what.
 FAULTS = [
@@ -70,6 +75,23 @@ FAULTS = [
     ("a way back that ended counts as returned", CHECK, "if backward.is_alive() {", "if true {"),
     ("correlation never asked", CHECK, "None if !correlates => Some(EndReason::Residual),", "None if !correlates && !returns => Some(EndReason::Residual),"),
     ("correlation asked before the way back", CHECK, "None if !returns => Some(EndReason::ForwardBackward),\n            None if !correlates => Some(EndReason::Residual),", "None if !correlates => Some(EndReason::Residual),\n            None if !returns => Some(EndReason::ForwardBackward),"),
+    ("anchor: gain not divided out", ANCHOR, "let gain = covariance / variances[0];", "let gain = 1.0;"),
+    ("anchor: gain not projected out", PATCH, "- offset - gain;", "- offset;"),
+    ("anchor: windows without weights", PATCH, "(weights(n), vec!", "([[0.5; 16]; MAX_CHUNKS], vec!"),
+    ("anchor: patch without structure", PATCH, "rest >= least && rest > 0.0", "rest > -1.0"),
+    ("anchor: step not inverted", ANCHOR, "[[s / determinant, -q / determinant], [-r / determinant, p / determinant]]", "[[s / determinant, q / determinant], [r / determinant, p / determinant]]"),
+    ("anchor: steps never halved", ANCHOR, "< 0.0 { 0.5 } else { 1.0 }", "< 0.0 { 1.0 } else { 1.0 }"),
+    ("anchor: any move", ANCHOR, " && dx * dx + dy * dy <= MAX_MOVE_PX * MAX_MOVE_PX", ""),
+    ("anchor: any correlation", ANCHOR, "correlation >= params.min_ncc", "true"),
+    ("anchor: window between the pixels shifted", SAMPLER, "at - (rounded - ROUND))", "at - (rounded - ROUND) + 0.02)"),
+    ("anchor: window stretched without bound", SAMPLER, "columns <= SIDE as f32 && rows <= SIDE as f32", "true"),
+    ("anchor: samples outside count", SAMPLER, "let shown = under.shows(image, x[lane], y[lane]);", "let shown = 1.0;"),
+    ("anchor: convergence by the threads", ANCHOR, "squared < params.epsilon_px", "squared < rayon::current_num_threads() as f32 * params.epsilon_px"),
+    ("anchor: patches read again", ANCHORS, "self.seeds.fill(None);", ""),
+    ("anchor: map of a lost track for the next in its slot", ANCHORS, "            self.linear[slot] = IDENTITY;", ""),
+    ("anchor: map not carried on", ANCHORS, "self.linear[slot] = aligned.linear;", ""),
+    ("anchor: position not taken", ANCHORS, "(record.x, record.y) = (aligned.x, aligned.y);", ""),
+    ("anchor: a join begins anew", PUSH, "iter().map(|t| t.id).collect();", "iter().map(|t| if t.age == 0 { t.id + 1000 } else { t.id }).collect();"),
     ("selection: no margin", EIGEN, "let margin = half_window.max(1);", "let margin = 1;"),
     ("selection: weakest pixel of a cell", SELECT, "if strength > best.strength {", "if best.strength == 0.0 || strength < best.strength {"),
     ("selection: cells with tracks not free, one too few", SELECT, "let is_free = occupancy.of(cell).is_empty();", "let is_free = occupancy.of(cell).len() < 2;"),
