@@ -1,4 +1,4 @@
-//! A second frame that is brighter or darker, nothing moves. Figures of the design that are not met stand in `bars.rs`.
+//! A second frame that is brighter or darker, nothing moves.
 
 use crate::klt_cases::{self as cases, Case, Kept};
 

@@ -46,7 +46,7 @@ fn a_point_that_a_second_texture_covers_ends_and_its_clean_neighbours_live() {
 fn a_track_lives_as_long_as_the_picture_shows_its_point() {
     let first = cases::scene(640, 360);
     let points = vec![[3.0, 180.0], [636.0, 180.0], [320.0, 2.0], [200.0, 357.0]];
-    let template = cases::translation(0.3, 0.2).at(points);
+    let template = Case { first: first.clone(), ..cases::translation(0.3, 0.2).at(points) };
     for (warp, leaving) in
         [(Warp::Shift(-4.6, 0.0), 0), (Warp::Shift(4.6, 0.0), 1), (Warp::Shift(0.0, -4.3), 2)]
     {

@@ -1,6 +1,5 @@
-//! Translations, rotations and scale on the frozen scene: what the design asks, and no more error than its own tracker
-//! leaves on the same frames. Its scene is easier than this one (`hardness.rs`); where a figure that it reports is met
-//! all the same, it is the bar, where it is not, it stands in `bars.rs`.
+//! Translations, rotations and scale on the frozen scenes: what the design asks, and no more error than its own tracker
+//! leaves on the same frames. More of the figures that the design reports stand in `bars.rs`.
 
 use crate::hardness;
 use crate::klt_cases::{self as cases, Case, Kept, grid_of};

@@ -141,10 +141,20 @@ fn case(
     warp: Warp,
     light: (f32, f32),
 ) -> Case {
-    let first = scene(size.0, size.1);
+    case_on(scene(size.0, size.1), name, design, warp, light)
+}
+
+/// The same on a first frame.
+fn case_on(
+    first: Arc<GrayImage>,
+    name: impl Into<String>,
+    design: &'static str,
+    warp: Warp,
+    light: (f32, f32),
+) -> Case {
     let second = Arc::new(klt_scene::relit(&warp.apply(&first), light.0, light.1));
     let points = grid_of(&first, [8, 5]);
-    let options = KltOptions::for_size(size.0, size.1);
+    let options = KltOptions::for_size(first.width, first.height);
     Case { name: name.into(), design, first, second, warp: Some(warp), points, options }
 }
 
@@ -167,9 +177,12 @@ const PLAIN: (f32, f32) = (1.0, 0.0);
 const BRIGHTER: (f32, f32) = (1.1, 0.05);
 const DARKER: (f32, f32) = (0.7, 0.0);
 
-/// The shifts at 640 x 360, 40 points.
+/// The shifts at 640 x 360, 40 points of their own scene.
 pub fn translation(dx: f64, dy: f64) -> Case {
-    case(format!("shift ({dx}, {dy})"), "", LANDSCAPE, Warp::Shift(dx, dy), PLAIN)
+    static SCENE: OnceLock<Arc<GrayImage>> = OnceLock::new();
+    let first = SCENE.get_or_init(|| Arc::new(klt_scene::scene_of_shifts())).clone();
+    let name = format!("shift ({dx}, {dy})");
+    case_on(first, name, "", Warp::Shift(dx, dy), PLAIN)
 }
 
 /// The same on 12 points.
@@ -187,7 +200,7 @@ pub fn translation_of_12(dx: f64, dy: f64) -> Case {
 
 /// The largest shift on 24 points with fewer levels.
 pub fn with_levels(levels: u32) -> Case {
-    let large = translation(30.0, -24.0);
+    let large = case("", "", LANDSCAPE, Warp::Shift(30.0, -24.0), PLAIN);
     let points = grid_of(&large.first, [6, 4]);
     let case = large.at(points).with(|options| options.levels = levels);
     let design = if levels == 1 { "9, about 40, 9 off" } else { "12, 0 off" };
