@@ -3,6 +3,7 @@
 use trackweave::kernels::klt_track::TrackRecord;
 use trackweave::klt::{KltOptions, TrackScratch, track_points};
 use trackweave::message::EndReason;
+use trackweave::numerics::{SplitMix64, fold16};
 
 use crate::klt_cases::{self as cases, pyramid, starts, track};
 use crate::klt_scene::{grid, textured};
@@ -48,5 +49,16 @@ fn any_size_and_any_start_end_without_a_panic() {
             let records = track(&first, &second, &options, &odd_starts);
             assert!(records[1..4].iter().all(|r| r.reason() == Some(EndReason::OutOfFrame)));
         }
+    }
+}
+
+#[test]
+fn sums_of_a_window_fold_in_one_order() {
+    let mut rng = SplitMix64::new(11, 0);
+    for _ in 0..100 {
+        let p: [f32; 16] = std::array::from_fn(|_| rng.unit() as f32 - 0.5);
+        let quarter = |i: usize| (p[i] + p[i + 8]) + (p[i + 4] + p[i + 12]);
+        let expected = (quarter(0) + quarter(2)) + (quarter(1) + quarter(3));
+        assert_eq!(fold16(p).to_bits(), expected.to_bits());
     }
 }

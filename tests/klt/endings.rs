@@ -47,9 +47,8 @@ fn a_track_lives_as_long_as_the_picture_shows_its_point() {
     let first = cases::scene(640, 360);
     let points = vec![[3.0, 180.0], [636.0, 180.0], [320.0, 2.0], [200.0, 357.0]];
     let template = Case { first: first.clone(), ..cases::translation(0.3, 0.2).at(points) };
-    for (warp, leaving) in
-        [(Warp::Shift(-4.6, 0.0), 0), (Warp::Shift(4.6, 0.0), 1), (Warp::Shift(0.0, -4.3), 2)]
-    {
+    for ((dx, dy), leaving) in [((-4.6, 0.0), 0), ((4.6, 0.0), 1), ((0.0, -4.3), 2), ((0.0, 4.3), 3)] {
+        let warp = Warp::Shift(dx, dy);
         let case = Case { second: Arc::new(warp.apply(&first)), warp: Some(warp), ..template.clone() };
         for (i, reason) in reasons(&case).into_iter().enumerate() {
             let expected = (i == leaving).then_some(EndReason::OutOfFrame);
@@ -57,6 +56,18 @@ fn a_track_lives_as_long_as_the_picture_shows_its_point() {
         }
         assert!(case.kept().worst() < 0.2, "{warp:?}: {} px", case.kept().worst());
     }
+}
+
+#[test]
+fn the_picture_shows_half_a_pixel_beyond_the_centres_of_its_border() {
+    let first = cases::scene(640, 360);
+    let still = Case { first: first.clone(), second: first, ..cases::translation(0.3, 0.2) };
+    let edges = |beyond: f32| {
+        let (right, bottom) = (639.0 + beyond, 359.0 + beyond);
+        still.at(vec![[-beyond, 180.0], [right, 180.0], [320.0, -beyond], [200.0, bottom]])
+    };
+    assert_eq!(reasons(&edges(0.45)), [None; 4]);
+    assert_eq!(reasons(&edges(0.55)), [Some(EndReason::OutOfFrame); 4]);
 }
 
 #[test]

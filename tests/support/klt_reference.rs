@@ -177,7 +177,7 @@ pub fn track(
 }
 
 /// Tracks a point from one picture to the other.
-fn one_way(
+pub fn one_way(
     form: Form,
     template: &[Level],
     target: &[Level],
