@@ -109,7 +109,7 @@ def failing(arguments):
     if "test result:" not in output.stdout:
         print(output.stdout, output.stderr, file=sys.stderr)
         return None
-    return sorted(set(re.findall(r"^---- (\S+) stdout ----$", output.stdout, re.MULTILINE)))
+    return sorted(set(re.findall(r"^    ([\w:]+)$", output.stdout, re.MULTILINE)))
 
 
 def caught_by(path, text, broken):
