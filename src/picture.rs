@@ -33,6 +33,13 @@ impl GrayImage {
     pub fn at(&self, x: usize, y: usize) -> f32 {
         self.data[y * self.width + x]
     }
+
+    /// Whether the picture shows the point (x, y): its pixels reach half a pixel beyond their centres.
+    #[inline(always)]
+    pub fn shows(&self, [x, y]: [f32; 2]) -> bool {
+        let (right, bottom) = (self.width as f32 - 0.5, self.height as f32 - 0.5);
+        x >= -0.5 && y >= -0.5 && x <= right && y <= bottom
+    }
 }
 
 /// How the samples of a picture are laid out. All are 8 bits.

@@ -212,6 +212,19 @@ fn what_is_not_taken_stays_where_it_was() {
 }
 
 #[test]
+fn a_point_is_not_moved_out_of_the_picture() {
+    let seeds: Vec<[f32; 2]> = (2..11).map(|i| [0.3, 10.0 * i as f32]).collect();
+    let patches = patches(FRONT.picture(160, 120), &seeds);
+    let taken = |right: f64| {
+        let view = View { shift: [right, 0.0], ..FRONT };
+        let starts: Vec<_> = seeds.iter().map(|&[_, y]| AnchorRecord::start([-0.4, y], IDENTITY)).collect();
+        let aligned = align(&patches, &view.picture(160, 120), &DEFAULTS, &starts);
+        aligned.iter().filter(|record| record.is_taken()).count()
+    };
+    assert_eq!((taken(-0.5), taken(-1.5)), (seeds.len(), 0));
+}
+
+#[test]
 fn steps_settle_on_texture_finer_than_the_gradient_sees() {
     let mut rng = SplitMix64::new(23, 0);
     let mut noise = GrayImage::new(160, 120);

@@ -30,6 +30,7 @@ OCCUPANCY = "src/kernels/klt_occupancy.rs"
 PATCH = "src/kernels/klt_patch.rs"
 ANCHOR = "src/kernels/klt_anchor.rs"
 SAMPLER = "src/kernels/klt_anchor/sampler.rs"
+PICTURE = "src/picture.rs"
 KLT = "src/klt.rs"
 ANCHORS = "src/klt/anchor.rs"
 PUSH = "src/stages/klt_push.rs"
@@ -57,13 +58,13 @@ FAULTS = [
     ("weights missing in the structure", TRACK, "sums[6][lane] += wx * y;", "sums[6][lane] += x * y;"),
     ("taps shifted by a pixel", WINDOW, "x: x as isize - 1", "x: x as isize"),
     ("taps mirrored", WINDOW, "[0.5 * before * before, 0.75 - t * t, 0.5 * after * after]", "[0.5 * after * after, 0.75 - t * t, 0.5 * before * before]"),
-    ("gradients of the border repeated outside", TRACK, "(Outside::Border, Outside::Zero, &mut self.patch)", "(Outside::Border, Outside::Border, &mut self.patch)"),
+    ("gradients of the border repeated outside", TRACK, "(Outside::Border, Outside::Zero, &mut self.under)", "(Outside::Border, Outside::Border, &mut self.under)"),
     ("steps never halved", TRACK, "< 0.0 { 0.5 } else { 1.0 }", "< 0.0 { 1.0 } else { 1.0 }"),
     ("convergence by the squared step", TRACK, "if dx * dx + dy * dy < params.epsilon_px * params.epsilon_px", "if dx * dx + dy * dy < params.epsilon_px"),
     ("the step after which it is short not taken", TRACK, "position = [position[0] + before[0], position[1] + before[1]];\n            if", "if dx * dx + dy * dy >= params.epsilon_px * params.epsilon_px { position = [position[0] + before[0], position[1] + before[1]]; }\n            if"),
-    ("right and lower border one pixel too far", TRACK, "(image.width as f32 - 0.5, image.height as f32 - 0.5)", "(image.width as f32 + 0.5, image.height as f32 + 0.5)"),
-    ("left border at the pixel's centre", TRACK, "x >= -0.5 && y >= -0.5 && x <= right", "x >= 0.0 && y >= -0.5 && x <= right"),
-    ("correlation of samples outside too", TRACK, "shared[row * n + column] = in_y * row_mask(0, image.width, column);", "shared[row * n + column] = (in_y + row_mask(0, image.width, column)).max(1.0);"),
+    ("right and lower border one pixel too far", PICTURE, "(self.width as f32 - 0.5, self.height as f32 - 0.5)", "(self.width as f32 + 0.5, self.height as f32 + 0.5)"),
+    ("left border at the pixel's centre", PICTURE, "x >= -0.5 && y >= -0.5 && x <= right", "x >= 0.0 && y >= -0.5 && x <= right"),
+    ("correlation of samples outside too", TRACK, "*shared = shown(i / n, i % n) as u8 as f32;", "*shared = 1.0;"),
     ("correlation without the means", TRACK, "(tj - t / count * j) / energy.sqrt()", "tj / energy.sqrt()"),
     ("correlation of the window before the last step", TRACK, "self.read_target(image, sums.mean, [x, y]);\n        self.find_shared", "self.find_shared"),
     ("one lane of the fold lost", "src/numerics.rs", "for lane in 0..width {\n            partial[lane] += partial[lane + width];", "for lane in 0..width.min(7) {\n            partial[lane] += partial[lane + width];"),
@@ -81,7 +82,8 @@ FAULTS = [
     ("anchor: patch without structure", PATCH, "rest >= least && rest > 0.0", "rest > -1.0"),
     ("anchor: step not inverted", ANCHOR, "[[s / determinant, -q / determinant], [-r / determinant, p / determinant]]", "[[s / determinant, q / determinant], [r / determinant, p / determinant]]"),
     ("anchor: steps never halved", ANCHOR, "< 0.0 { 0.5 } else { 1.0 }", "< 0.0 { 1.0 } else { 1.0 }"),
-    ("anchor: any move", ANCHOR, " && dx * dx + dy * dy <= MAX_MOVE_PX * MAX_MOVE_PX", ""),
+    ("anchor: any move", ANCHOR, " && is_near", ""),
+    ("anchor: out of the picture", ANCHOR, " && image.shows(warp.at)", ""),
     ("anchor: any correlation", ANCHOR, "correlation >= params.min_ncc", "true"),
     ("anchor: window between the pixels shifted", SAMPLER, "at - (rounded - ROUND))", "at - (rounded - ROUND) + 0.02)"),
     ("anchor: window stretched without bound", SAMPLER, "columns <= SIDE as f32 && rows <= SIDE as f32", "true"),

@@ -3,8 +3,8 @@
 //!
 //! In: level 0 of the frame, patches and records by slot; positions in pixels, centres at integers. The window is read
 //! at the record's map of the patch through the quadratic B-spline; what lies outside of the picture does not count.
-//! Out: the record found where the steps converged, the windows correlate and the point moved 2 px at most; else the
-//! record given, not taken. Sums as in `klt_track`. One invocation: one slot; slots never read each other.
+//! Out: the record found where the steps converged, the windows correlate and the point moved 2 px at most and is still
+//! in the picture; else the record given, not taken. Sums as in `klt_track`. One invocation: one slot; slots never read each other.
 
 use rayon::prelude::*;
 
@@ -150,7 +150,8 @@ fn align(
         }
         if squared < params.epsilon_px * params.epsilon_px {
             let [dx, dy] = [warp.at[0] - start.x, warp.at[1] - start.y];
-            if correlation >= params.min_ncc && dx * dx + dy * dy <= MAX_MOVE_PX * MAX_MOVE_PX {
+            let is_near = dx * dx + dy * dy <= MAX_MOVE_PX * MAX_MOVE_PX;
+            if correlation >= params.min_ncc && is_near && image.shows(warp.at) {
                 let ([x, y], linear) = (warp.at, warp.linear);
                 return AnchorRecord { x, y, linear, correlation, status: (3 | iteration << 16) as f32 };
             }

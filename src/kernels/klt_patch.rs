@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::PyramidLevel;
-use super::klt_track::window::{Outside, Place, patch_len, read, weights};
+use super::klt_track::window::{Outside, Place, read, under_len, weights};
 use crate::numerics::{fold_all, vectorized};
 
 /// Largest window of a patch.
@@ -114,7 +114,7 @@ impl Reader {
     #[inline(always)]
     fn new(n: usize) -> Reader {
         let [u, v] = offsets(n);
-        let (weight, under) = (weights(n), vec![0.0; patch_len(n, ROW)]);
+        let (weight, under) = (weights(n), vec![0.0; under_len(n, ROW)]);
         Reader { n, weight, u, v, window: [[0.0; 16]; MAX_CHUNKS], under }
     }
 

@@ -10,7 +10,7 @@
 use rayon::prelude::*;
 
 pub use self::record::TrackRecord;
-use self::window::{Outside, Place, patch_len, read, weights};
+use self::window::{Outside, Place, read, under_len, weights};
 use super::eigen_map::min_eigenvalue;
 use super::{Pyramid, PyramidLevel};
 use crate::message::EndReason;
@@ -97,7 +97,7 @@ fn track<const ROW: usize, const CHUNKS: usize>(
     start: TrackRecord,
 ) -> TrackRecord {
     let at = [start.x, start.y];
-    if !is_inside(&target.levels[0].gray, at) {
+    if !target.levels[0].gray.shows(at) {
         return TrackRecord::new(at[0], at[1], 0.0, Some(EndReason::OutOfFrame), 0);
     }
     let coarsest = template.levels.len() - 1;
@@ -122,13 +122,6 @@ fn track<const ROW: usize, const CHUNKS: usize>(
 fn at_level([x, y]: [f32; 2], level: usize) -> [f32; 2] {
     let scale = 1.0 / (1u64 << level) as f32;
     [x * scale, y * scale]
-}
-
-/// Whether the picture shows the point: its pixels reach half a pixel beyond their centres.
-#[inline(always)]
-fn is_inside(image: &GrayImage, [x, y]: [f32; 2]) -> bool {
-    let (right, bottom) = (image.width as f32 - 0.5, image.height as f32 - 0.5);
-    x >= -0.5 && y >= -0.5 && x <= right && y <= bottom
 }
 
 /// Sums over the template window: T its gray less `mean`, g its gradient, w the weight.
@@ -227,7 +220,7 @@ struct Windows<const ROW: usize, const CHUNKS: usize> {
     /// 1 for a sample of both pictures, else 0.
     shared: [[f32; 16]; CHUNKS],
     /// The pixels under a window that reaches over the border.
-    patch: Vec<f32>,
+    under: Vec<f32>,
 }
 
 impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
@@ -249,7 +242,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
             gradient_y: nothing,
             target: nothing,
             shared: nothing,
-            patch: vec![0.0; patch_len(n, ROW)],
+            under: vec![0.0; under_len(n, ROW)],
         }
     }
 
@@ -267,10 +260,10 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
     #[inline(always)]
     fn read_template(&mut self, level: &PyramidLevel, at: [f32; 2]) -> TemplateSums {
         let place = Place::new(level.gray.width, level.gray.height, at, self.n);
-        let (border, zero, patch) = (Outside::Border, Outside::Zero, &mut self.patch);
-        read::<ROW, CHUNKS>(&level.gray.data, &place, border, 0.0, patch, &mut self.gray);
-        read::<ROW, CHUNKS>(&level.gradient_x, &place, zero, 0.0, patch, &mut self.gradient_x);
-        read::<ROW, CHUNKS>(&level.gradient_y, &place, zero, 0.0, patch, &mut self.gradient_y);
+        let (border, zero, under) = (Outside::Border, Outside::Zero, &mut self.under);
+        read::<ROW, CHUNKS>(&level.gray.data, &place, border, 0.0, under, &mut self.gray);
+        read::<ROW, CHUNKS>(&level.gradient_x, &place, zero, 0.0, under, &mut self.gradient_x);
+        read::<ROW, CHUNKS>(&level.gradient_y, &place, zero, 0.0, under, &mut self.gradient_y);
         let used = self.used();
         let mut sum = [0.0f32; 16];
         for gray in &self.gray[..used] {
@@ -341,7 +334,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
     #[inline(always)]
     fn read_target(&mut self, image: &GrayImage, mean: f32, at: [f32; 2]) {
         let place = Place::new(image.width, image.height, at, self.n);
-        read::<ROW, CHUNKS>(&image.data, &place, Outside::Border, mean, &mut self.patch, &mut self.target);
+        read::<ROW, CHUNKS>(&image.data, &place, Outside::Border, mean, &mut self.under, &mut self.target);
     }
 
     #[inline(always)]
@@ -372,7 +365,7 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
         descent: Descent,
     ) -> TrackRecord {
         let Descent { position: [x, y], iterations, converged } = descent;
-        if !is_inside(image, [x, y]) {
+        if !image.shows([x, y]) {
             return TrackRecord::new(x, y, 0.0, Some(EndReason::OutOfFrame), iterations);
         }
         self.read_target(image, sums.mean, [x, y]);
@@ -384,21 +377,18 @@ impl<const ROW: usize, const CHUNKS: usize> Windows<ROW, CHUNKS> {
     /// Marks the samples that lie inside of the picture about both points.
     #[inline(always)]
     fn find_shared(&mut self, image: &GrayImage, start: [f32; 2], end: [f32; 2]) {
-        let n = self.n;
-        let shared = self.shared.as_flattened_mut();
-        let half = (n / 2) as f32;
-        let inside = |at: f32, i: usize, size: usize| {
-            let at = at - half + i as f32;
-            at >= -0.5 && at <= size as f32 - 0.5
+        let (n, half) = (self.n, (self.n / 2) as f32);
+        let shown = |row: usize, column: usize| {
+            let sample = |[x, y]: [f32; 2]| [x - half + column as f32, y - half + row as f32];
+            image.shows(sample(start)) && image.shows(sample(end))
         };
-        let row_mask = |axis: usize, size: usize, i: usize| {
-            (inside(start[axis], i, size) && inside(end[axis], i, size)) as u8 as f32
-        };
-        for row in 0..n {
-            let in_y = row_mask(1, image.height, row);
-            for column in 0..n {
-                shared[row * n + column] = in_y * row_mask(0, image.width, column);
-            }
+        let samples = &mut self.shared.as_flattened_mut()[..n * n];
+        if shown(0, 0) && shown(n - 1, n - 1) {
+            samples.fill(1.0);
+            return;
+        }
+        for (i, shared) in samples.iter_mut().enumerate() {
+            *shared = shown(i / n, i % n) as u8 as f32;
         }
     }
 

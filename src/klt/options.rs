@@ -171,8 +171,8 @@ pub struct KltOptions {
 }
 
 impl KltOptions {
-    /// The options for pictures of `width` x `height` pixels: the tables for 640 and 1280 and what lies between and
-    /// beyond, by the longer side (a portrait picture is the same camera turned).
+    /// The options for pictures of `width` x `height` pixels. Levels and window go by the longer side: a portrait picture
+    /// is the same camera turned.
     pub fn for_size(width: usize, height: usize) -> KltOptions {
         let window_px = window_for(width, height).min(largest_window(width, height));
         KltOptions {

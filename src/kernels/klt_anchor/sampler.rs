@@ -39,9 +39,7 @@ impl Under {
     /// 1 where the picture shows a place among the copied pixels, else 0.
     #[inline(always)]
     fn shows(&self, image: &GrayImage, x: f32, y: f32) -> f32 {
-        let (x, y) = (x + self.left as f32, y + self.top as f32);
-        let (right, bottom) = (image.width as f32 - 0.5, image.height as f32 - 0.5);
-        (x >= -0.5 && y >= -0.5 && x <= right && y <= bottom) as u8 as f32
+        image.shows([x + self.left as f32, y + self.top as f32]) as u8 as f32
     }
 }
 

@@ -62,28 +62,28 @@ pub fn taps(t: f32) -> [f32; 3] {
     [0.5 * before * before, 0.75 - t * t, 0.5 * after * after]
 }
 
-/// Pixels a patch holds for windows of `n` samples a side: n + 2 rows of three times `row`.
-pub fn patch_len(n: usize, row: usize) -> usize {
+/// Room for the pixels under a window of `n` samples a side: n + 2 rows of three times `row`.
+pub fn under_len(n: usize, row: usize) -> usize {
     (n + 2) * 3 * row
 }
 
 /// Reads the window at `place` into `out`, row by row; what is left of the last sixteen is `rest`. `ROW` is larger than
-/// the window's side; `patch` has room for the pixels under a window that reaches over the border.
+/// the window's side; `under` has room for the pixels under a window that reaches over the border.
 #[inline(always)]
 pub fn read<const ROW: usize, const CHUNKS: usize>(
     image: &[f32],
     place: &Place,
     outside: Outside,
     rest: f32,
-    patch: &mut [f32],
+    under: &mut [f32],
     out: &mut [[f32; 16]; CHUNKS],
 ) {
     let (out, n) = (out.as_flattened_mut(), place.n);
     if place.is_inside::<ROW>() {
         interpolate::<ROW>(image, place, |row| place.image_row(row) + place.x as usize, out);
     } else {
-        copy::<ROW>(image, place, outside, patch);
-        interpolate::<ROW>(patch, place, |row| (3 * row + 1) * ROW, out);
+        copy::<ROW>(image, place, outside, under);
+        interpolate::<ROW>(under, place, |row| (3 * row + 1) * ROW, out);
     }
     out[n * n..(n * n).next_multiple_of(16)].fill(rest);
 }
@@ -119,13 +119,13 @@ fn interpolate_row<const ROW: usize>(pixels: &[f32], [a, b, c]: [f32; 3]) -> [f3
     row
 }
 
-/// Copies the (n + 2) x (n + 2) pixels under the window to where the second `ROW` of the patch's rows begins.
+/// Copies the (n + 2) x (n + 2) pixels under the window to where the second `ROW` of the rows of `under` begins.
 #[inline(always)]
-fn copy<const ROW: usize>(image: &[f32], place: &Place, outside: Outside, patch: &mut [f32]) {
+fn copy<const ROW: usize>(image: &[f32], place: &Place, outside: Outside, under: &mut [f32]) {
     let Place { width, height, n, x, y, .. } = *place;
-    for (row, patch) in patch.chunks_exact_mut(3 * ROW).enumerate() {
+    for (row, line) in under.chunks_exact_mut(3 * ROW).enumerate() {
         if outside == Outside::Zero && !(0..height as isize).contains(&(y + row as isize)) {
-            patch.fill(0.0);
+            line.fill(0.0);
             continue;
         }
         let pixels = &image[place.image_row(row)..][..width];
@@ -134,21 +134,21 @@ fn copy<const ROW: usize>(image: &[f32], place: &Place, outside: Outside, patch:
             Outside::Zero => (0.0, 0.0),
         };
         let at = |column: isize| (ROW as isize + column - x) as usize;
-        patch[ROW..=2 * ROW].fill(before);
+        line[ROW..=2 * ROW].fill(before);
         if width <= ROW {
             for column in 0..n + 2 {
                 if let Ok(inside) = usize::try_from(x + column as isize) {
-                    patch[ROW + column] = if inside < width { pixels[inside] } else { behind };
+                    line[ROW + column] = if inside < width { pixels[inside] } else { behind };
                 }
             }
             continue;
         }
         // As many pixels as any window needs, where they belong.
         let first = x.clamp(0, (width - ROW - 1) as isize);
-        patch[at(first)..=at(first) + ROW].copy_from_slice(&pixels[first as usize..=first as usize + ROW]);
+        line[at(first)..=at(first) + ROW].copy_from_slice(&pixels[first as usize..=first as usize + ROW]);
         let right = at(width as isize);
         if right <= 2 * ROW {
-            patch[right..=2 * ROW].fill(behind);
+            line[right..=2 * ROW].fill(behind);
         }
     }
 }
@@ -203,7 +203,7 @@ mod tests {
         rng: &mut SplitMix64,
     ) {
         let image: Vec<f32> = (0..width * height).map(|_| rng.unit() as f32).collect();
-        let mut patch = vec![f32::NAN; patch_len(n, ROW)];
+        let mut under = vec![f32::NAN; under_len(n, ROW)];
         let mut out = [[0.0; 16]; CHUNKS];
         for _ in 0..40 {
             let spread = |size: usize, unit: f64| (unit * (size as f64 + 60.0) - 30.0) as f32;
@@ -216,7 +216,7 @@ mod tests {
                 &Place::new(width, height, at, n),
                 outside,
                 7.0,
-                &mut patch,
+                &mut under,
                 &mut out,
             );
             let out = out.as_flattened();
@@ -249,10 +249,10 @@ mod tests {
     #[test]
     fn a_picture_is_blurred_alike_at_every_fraction() {
         let parabola: Vec<f32> = (0..32 * 32).map(|i| ((i % 32) as f32 - 16.0).powi(2)).collect();
-        let mut patch = vec![0.0; patch_len(3, 16)];
+        let mut under = vec![0.0; under_len(3, 16)];
         let mut out = [[0.0f32; 16]; 15];
         for at in [[15.0, 16.0], [15.3, 16.0], [15.5, 15.5], [16.9, 16.2]] {
-            read::<16, 15>(&parabola, &Place::new(32, 32, at, 3), Outside::Border, 0.0, &mut patch, &mut out);
+            read::<16, 15>(&parabola, &Place::new(32, 32, at, 3), Outside::Border, 0.0, &mut under, &mut out);
             let expected = (at[0] - 16.0f32).powi(2) + 0.25;
             assert!((out[0][4] - expected).abs() < 1e-5, "{} and {expected} at {at:?}", out[0][4]);
         }
