@@ -1,4 +1,4 @@
-//! The kernels: one file each, a plain function on slices.
+//! The kernels: one file each, a plain function on slices, and the shader that does the same on a device.
 
 pub mod descriptor;
 pub mod dog;
@@ -26,7 +26,18 @@ pub mod upsample;
 
 use std::sync::Arc;
 
+use crate::device::KernelSource;
 use crate::picture::GrayImage;
+
+/// The kernels that have a shader.
+pub const KERNELS: [&KernelSource; 6] = [
+    &gray_luma::SHADER,
+    &gray_rgb::SHADER,
+    &pyramid_down::SHADER,
+    &scharr::SHADER,
+    &eigen_map::SHADER,
+    &eigen_max::SHADER,
+];
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,7 +6,32 @@
 
 use rayon::prelude::*;
 
+use crate::device::{Binding, KernelSource, params_layout};
 use crate::numerics::vectorized;
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "eigen_map",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/min_eigenvalue.wgsl"),
+        include_str!("../../shaders/eigen_map.wgsl")
+    ),
+    workgroup: [32, 8, 1],
+    params: params_layout!(EigenMapParams: width, height, margin),
+    bindings: &[Binding::read("gradient_x"), Binding::read("gradient_y"), Binding::read_write("eigen")],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct EigenMapParams {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Pixels closer to the border are zero; half a window, 1 or more.
+    pub margin: u32,
+}
 
 const ROWS: usize = 16;
 

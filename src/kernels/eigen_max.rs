@@ -1,9 +1,37 @@
 //! The largest value of an eigenvalue map; 0 for an empty one.
 //!
 //! In: values of 0 or more, no NaN, so that the order of comparisons does not matter. Out: one value.
-//! One invocation: one strip of 64 pixels, then one invocation over the strips.
+//! One workgroup: one strip of values; the strips' values in turn until one is left.
 
+use crate::device::{Binding, KernelSource, params_layout};
 use crate::numerics::vectorized;
+
+/// Values a workgroup takes.
+pub const STRIP: usize = 4096;
+
+/// The shader. Its output holds one value a strip.
+pub const SHADER: KernelSource = KernelSource {
+    name: "eigen_max",
+    wgsl: include_str!("../../shaders/eigen_max.wgsl"),
+    workgroup: [256, 1, 1],
+    params: params_layout!(EigenMaxParams: n_values),
+    bindings: &[Binding::read("values"), Binding::read_write("strips")],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct EigenMaxParams {
+    /// Number of values.
+    pub n_values: u32,
+}
+
+impl EigenMaxParams {
+    /// Parameters for `n_values`.
+    pub fn new(n_values: usize) -> EigenMaxParams {
+        EigenMaxParams { n_values: n_values as u32 }
+    }
+}
 
 /// The largest of `values`, at least 0.
 pub fn eigen_max(values: &[f32]) -> f32 {

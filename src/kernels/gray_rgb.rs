@@ -3,7 +3,40 @@
 //! weights from `AreaTaps`. Output in [0, 1].
 //! One invocation: one output pixel.
 
+use crate::device::{Binding, KernelSource, params_layout};
 use crate::picture::area::{AreaTaps, area_average};
+
+/// The shader. Taps are those of `AreaTaps`; the bytes lie four to a word, the first lowest.
+pub const SHADER: KernelSource = KernelSource {
+    name: "gray_rgb",
+    wgsl: include_str!("../../shaders/gray_rgb.wgsl"),
+    workgroup: [32, 8, 1],
+    params: params_layout!(GrayRgbParams: stride, columns_per_pixel, rows_per_pixel, width, height),
+    bindings: &[
+        Binding::read("rgb"),
+        Binding::read("columns_first"),
+        Binding::read("columns_weights"),
+        Binding::read("rows_first"),
+        Binding::read("rows_weights"),
+        Binding::read_write("gray"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct GrayRgbParams {
+    /// Bytes from one row to the next.
+    pub stride: u32,
+    /// Taps along a row.
+    pub columns_per_pixel: u32,
+    /// Taps down a column.
+    pub rows_per_pixel: u32,
+    /// Width of the gray picture.
+    pub width: u32,
+    /// Height of the gray picture.
+    pub height: u32,
+}
 
 /// `rgb`: `rows.n_in` rows of `columns.n_in` pixels of three bytes, `stride` bytes apart. `scratch`: a multiple of
 /// `columns.n_in`; one row of it for each band of rows at once. `gray`: `columns.n_out() * rows.n_out()`.

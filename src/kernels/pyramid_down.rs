@@ -2,11 +2,92 @@
 //!
 //! Sizes w x h to ceil(w / 2) x ceil(h / 2); pixel (x, y) of the result lies at (2x, 2y). Reads clamp to the border.
 //! The blur in x is rounded to f32 before the blur in y.
-//! One invocation: one pixel of the result.
+//! On the device one dispatch makes up to three levels of a pyramid that lies in one buffer.
+//! One workgroup: 4 x 4 pixels of the coarsest level made, and of the finer ones what it needs for them.
 
 use rayon::prelude::*;
 
+use crate::device::{Binding, KernelSource, params_layout};
+use crate::klt::MAX_LEVELS;
 use crate::numerics::vectorized;
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "pyramid_down",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/pyramid.wgsl"),
+        include_str!("../../shaders/pyramid_down.wgsl")
+    ),
+    workgroup: [256, 1, 1],
+    params: params_layout!(PyramidDownParams: shape, finest, n_made),
+    bindings: &[Binding::read_write("pyramid")],
+};
+
+/// Most levels that one dispatch makes.
+pub const MOST_MADE: u32 = 3;
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct PyramidDownParams {
+    /// All levels.
+    pub shape: PyramidShape,
+    /// The level that is there.
+    pub finest: u32,
+    /// How many coarser ones are made, 1 to `MOST_MADE`.
+    pub n_made: u32,
+}
+
+/// A level of a pyramid that lies in one buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct LevelShape {
+    /// Element that level begins at.
+    pub offset: u32,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Nothing.
+    pub unused: u32,
+}
+
+/// Where the levels of a pyramid lie in one buffer: one behind the other, the finest first. What is left is zero.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct PyramidShape(pub [LevelShape; MAX_LEVELS as usize]);
+
+impl PyramidShape {
+    /// `levels` levels, at most 12, of a picture of `width` x `height`.
+    pub fn new(width: usize, height: usize, levels: usize) -> PyramidShape {
+        let mut shape = PyramidShape(Default::default());
+        let mut next = LevelShape { offset: 0, width: width as u32, height: height as u32, unused: 0 };
+        for level in &mut shape.0[..levels] {
+            *level = next;
+            next.offset += next.width * next.height;
+            (next.width, next.height) = (next.width.div_ceil(2), next.height.div_ceil(2));
+        }
+        shape
+    }
+
+    /// Pixels of all levels.
+    pub fn pixels(&self) -> usize {
+        self.0.iter().map(|level| level.width as usize * level.height as usize).sum()
+    }
+
+    /// Parameters and workgroups of the dispatches that make levels 1 to `levels` - 1 of level 0.
+    pub fn dispatches(&self, levels: usize) -> Vec<(PyramidDownParams, [u32; 3])> {
+        let finest = (0..levels.saturating_sub(1)).step_by(MOST_MADE as usize);
+        finest
+            .map(|finest| {
+                let n_made = (levels - 1 - finest).min(MOST_MADE as usize);
+                let LevelShape { width, height, .. } = self.0[finest + n_made];
+                let params = PyramidDownParams { shape: *self, finest: finest as u32, n_made: n_made as u32 };
+                (params, [width.div_ceil(4), height.div_ceil(4), 1])
+            })
+            .collect()
+    }
+}
 
 const ROWS: usize = 16;
 

@@ -2,11 +2,43 @@
 //!
 //! In: gray, row by row. Out: d/dx and d/dy a pixel of that level (a ramp of slope 1 gives 1). Reads clamp to the
 //! border.
+//! On the device one dispatch fills all levels of a pyramid.
 //! One invocation: one pixel.
 
 use rayon::prelude::*;
 
+use super::pyramid_down::PyramidShape;
+use crate::device::{Binding, KernelSource, params_layout};
 use crate::numerics::vectorized;
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "scharr",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/flat_index.wgsl"),
+        include_str!("../../shaders/shared/pyramid.wgsl"),
+        include_str!("../../shaders/scharr.wgsl")
+    ),
+    workgroup: [256, 1, 1],
+    params: params_layout!(ScharrParams: shape, n_levels, n_pixels),
+    bindings: &[
+        Binding::read("pyramid"),
+        Binding::read_write("gradient_x"),
+        Binding::read_write("gradient_y"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct ScharrParams {
+    /// All levels.
+    pub shape: PyramidShape,
+    /// How many levels get gradients, the finest first.
+    pub n_levels: u32,
+    /// Pixels of them.
+    pub n_pixels: u32,
+}
 
 const ROWS: usize = 16;
 const SIDE: f32 = 3.0 / 32.0;

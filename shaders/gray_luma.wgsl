@@ -1,0 +1,48 @@
+// Gray at analysis size of a luma plane: range expanded to [0, 1], area averaged.
+//
+// An output pixel is the weighted mean of the samples its taps name, first down the column, then along the row.
+// One invocation: one output pixel.
+// Same bits as the twin where the device does not fuse.
+
+struct Params {
+    stride: u32,
+    columns_per_pixel: u32,
+    rows_per_pixel: u32,
+    width: u32,
+    height: u32,
+    black: f32,
+    white: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage> luma: array<u32>;
+@group(0) @binding(2) var<storage> columns_first: array<u32>;
+@group(0) @binding(3) var<storage> columns_weights: array<f32>;
+@group(0) @binding(4) var<storage> rows_first: array<u32>;
+@group(0) @binding(5) var<storage> rows_weights: array<f32>;
+@group(0) @binding(6) var<storage, read_write> gray: array<f32>;
+
+fn sample(x: u32, y: u32) -> f32 {
+    let i = y * params.stride + x;
+    let value = f32((luma[i / 4u] >> (8u * (i % 4u))) & 255u);
+    return clamp(value, params.black, params.white) - params.black;
+}
+
+@compute @workgroup_size(32, 8)
+fn main(@builtin(global_invocation_id) at: vec3u) {
+    if at.x >= params.width || at.y >= params.height {
+        return;
+    }
+    let left = columns_first[at.x];
+    let top = rows_first[at.y];
+    var sum = 0.0;
+    for (var column = 0u; column < params.columns_per_pixel; column++) {
+        var column_sum = 0.0;
+        for (var row = 0u; row < params.rows_per_pixel; row++) {
+            let weight = rows_weights[at.y * params.rows_per_pixel + row];
+            column_sum += weight * sample(left + column, top + row);
+        }
+        sum += columns_weights[at.x * params.columns_per_pixel + column] * column_sum;
+    }
+    gray[at.y * params.width + at.x] = min(sum / (params.white - params.black), 1.0);
+}
