@@ -135,10 +135,8 @@ fn area_averaged<P: bytemuck::Pod>(
     let rows_weights = gpu.buffer_with("taps", &rows.weights)?;
     let gray = gpu.buffer::<f32>("gray", columns.n_out() * rows.n_out())?;
     let kernel = gpu.kernel(shader, &[])?;
-    let bound = kernel.bind(
-        params,
-        &[&samples, &columns_first, &columns_weights, &rows_first, &rows_weights, &gray],
-    )?;
+    let bound = kernel
+        .bind(params, &[&samples, &columns_first, &columns_weights, &rows_first, &rows_weights, &gray])?;
     let mut recording = gpu.record(shader.name);
     recording.dispatch(&bound, shader.groups([columns.n_out(), rows.n_out(), 1]));
     recording.submit()?.wait()?;
@@ -217,11 +215,8 @@ fn eigen_map(gpu: &Gpu, picture: &RgbImage) -> Outcome {
         let mut expected = vec![f32::NAN; x.len()];
         eigen_map::eigen_map(&x, &y, width, margin, &mut expected);
         let eigen = gpu.buffer::<f32>("eigen", x.len())?;
-        let params = eigen_map::EigenMapParams {
-            width: width as u32,
-            height: height as u32,
-            margin: margin as u32,
-        };
+        let params =
+            eigen_map::EigenMapParams { width: width as u32, height: height as u32, margin: margin as u32 };
         let (x, y) = (gpu.buffer_with("gradient_x", &x)?, gpu.buffer_with("gradient_y", &y)?);
         let bound = gpu.kernel(&eigen_map::SHADER, &[])?.bind(&params, &[&x, &y, &eigen])?;
         let mut recording = gpu.record("eigen_map");

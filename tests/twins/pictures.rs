@@ -38,12 +38,7 @@ pub fn rgb(picture: &RgbImage) -> Picture {
     plane(picture, PixelLayout::Rgb, true, |y| row(y).collect())
 }
 
-fn plane(
-    picture: &RgbImage,
-    layout: PixelLayout,
-    full_range: bool,
-    row: impl Fn(u32) -> Vec<u8>,
-) -> Picture {
+fn plane(picture: &RgbImage, layout: PixelLayout, full_range: bool, row: impl Fn(u32) -> Vec<u8>) -> Picture {
     let stride = row(0).len() + 3;
     let data = (0..picture.height()).flat_map(|y| [row(y), vec![77; 3]].concat()).collect();
     Picture {
