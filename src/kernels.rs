@@ -21,6 +21,7 @@ pub mod match_guided;
 pub mod orientation;
 pub mod pyramid_down;
 pub mod refine;
+pub mod scan;
 pub mod scharr;
 pub mod upsample;
 
@@ -30,13 +31,19 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 6] = [
+pub const KERNELS: [&KernelSource; 12] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
     &scharr::SHADER,
     &eigen_map::SHADER,
     &eigen_max::SHADER,
+    &klt_check::SHADER,
+    &klt_occupancy::SHADER,
+    &klt_select::SHADER,
+    &klt_suppress::SHADER,
+    &scan::SHADER,
+    &klt_compact::SHADER,
 ];
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).

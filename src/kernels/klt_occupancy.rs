@@ -2,7 +2,37 @@
 //!
 //! In: positions in pixels, centres at integers; positions outside the frame count to the nearest cell. Out: where each
 //! cell's tracks begin, and the track indices cell by cell, ascending within a cell.
-//! One invocation: the whole table.
+//! One workgroup: the whole table.
+
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader. `unordered` is scratch for the track indices.
+pub const SHADER: KernelSource = KernelSource {
+    name: "klt_occupancy",
+    wgsl: include_str!("../../shaders/klt_occupancy.wgsl"),
+    workgroup: [256, 1, 1],
+    params: params_layout!(KltOccupancyParams: cell_px, columns, rows, n_tracks),
+    bindings: &[
+        Binding::read("alive"),
+        Binding::read_write("starts"),
+        Binding::read_write("tracks"),
+        Binding::read_write("unordered"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct KltOccupancyParams {
+    /// Side of a cell in pixels.
+    pub cell_px: u32,
+    /// Cells a row.
+    pub columns: u32,
+    /// Rows of cells.
+    pub rows: u32,
+    /// Number of live tracks.
+    pub n_tracks: u32,
+}
 
 /// Square cells over a frame, row by row.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,14 +2,49 @@
 //!
 //! In: an eigenvalue map, the occupancy and a threshold. Out: one pick a cell, none where the cell is occupied or its
 //! largest value is zero or below the threshold. Of equal pixels the first, row by row, wins.
-//! One invocation: one cell.
+//! One workgroup: one cell.
 
 use rayon::prelude::*;
 
 use super::klt_occupancy::{Grid, Occupancy};
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader. Its threshold is `quality_level` times the first of `eigen_max`; dispatched over columns and rows of cells.
+pub const SHADER: KernelSource = KernelSource {
+    name: "klt_select",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/pick.wgsl"),
+        include_str!("../../shaders/klt_select.wgsl")
+    ),
+    workgroup: [64, 1, 1],
+    params: params_layout!(KltSelectParams: width, height, cell_px, columns, quality_level),
+    bindings: &[
+        Binding::read("eigen"),
+        Binding::read("eigen_max"),
+        Binding::read("starts"),
+        Binding::read_write("picks"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct KltSelectParams {
+    /// Width of the map in pixels.
+    pub width: u32,
+    /// Height of the map in pixels.
+    pub height: u32,
+    /// Side of a cell in pixels.
+    pub cell_px: u32,
+    /// Cells a row.
+    pub columns: u32,
+    /// Share of the largest value that a pick has at least.
+    pub quality_level: f32,
+}
 
 /// A cell's pick.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct Pick {
     /// Column of the pixel.
     pub x: u32,

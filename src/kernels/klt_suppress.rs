@@ -9,6 +9,37 @@ use rayon::prelude::*;
 
 use super::klt_occupancy::{Grid, Occupancy};
 use super::klt_select::Pick;
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "klt_suppress",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/pick.wgsl"),
+        include_str!("../../shaders/klt_suppress.wgsl")
+    ),
+    workgroup: [8, 8, 1],
+    params: params_layout!(KltSuppressParams: columns, rows, min_distance_px),
+    bindings: &[
+        Binding::read("alive"),
+        Binding::read("starts"),
+        Binding::read("tracks"),
+        Binding::read("picks"),
+        Binding::read_write("kept"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct KltSuppressParams {
+    /// Cells a row.
+    pub columns: u32,
+    /// Rows of cells.
+    pub rows: u32,
+    /// Smallest distance of a pick to others and to live tracks.
+    pub min_distance_px: f32,
+}
 
 /// Fills `kept`, one flag a cell of `grid`.
 pub fn klt_suppress(

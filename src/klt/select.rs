@@ -37,7 +37,8 @@ pub fn eigen_map_of(level0: &PyramidLevel, window_px: u32) -> EigenMap {
 }
 
 /// A selected point: an integer position and its eigenvalue.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct SelectedPoint {
     /// Position in analysis pixels.
     pub x: f32,
