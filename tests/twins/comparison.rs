@@ -20,13 +20,22 @@ pub fn compare(
     if gpu.adapter().kind == AdapterKind::Software {
         return compare_bits(name, found, expected);
     }
-    let is_close = |a: f32, b: f32| (a - b).abs() <= tolerance;
+    let is_close = |a: f32, b: f32| a == b || (a - b).abs() <= tolerance;
     report(name, found, expected, |a, b| is_close(*a, *b))
 }
 
 /// Equal bits.
 pub fn compare_bits(name: &str, found: Dev<f32>, expected: Cpu<f32>) -> Result<(), Failed> {
     report(name, found, expected, |a, b| a.to_bits() == b.to_bits())
+}
+
+/// Equal values.
+pub fn compare_equal<T: std::fmt::Debug + PartialEq>(
+    name: &str,
+    found: Dev<T>,
+    expected: Cpu<T>,
+) -> Result<(), Failed> {
+    report(name, found, expected, |a, b| a == b)
 }
 
 fn report<T: std::fmt::Debug>(
