@@ -9,7 +9,7 @@ demo: setup  ## render a video with known cameras, run the full pipeline on it, 
 	$(CARGO) build --release
 	$(CARGO) run --release --quiet -- demo --out $(OUT) --overwrite
 
-test: setup  ## every test; those on real sequences need TRACKWEAVE_DATA
+test: setup  ## every test; those on real sequences need TRACKWEAVE_DATA, those of shaders TRACKWEAVE_ADAPTER=llvmpipe or a GPU
 	$(CARGO) test --workspace
 
 lint: setup

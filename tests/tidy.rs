@@ -42,6 +42,11 @@ fn only_video_knows_gstreamer() {
 }
 
 #[test]
+fn only_the_device_knows_wgpu() {
+    assert_eq!(strangers("wgpu", &["src/device"]), Vec::<String>::new());
+}
+
+#[test]
 fn only_colmap_and_the_demo_s_evaluation_know_sqlite() {
     assert_eq!(strangers("rusqlite", &["src/colmap", "src/scene/evaluation"]), Vec::<String>::new());
 }

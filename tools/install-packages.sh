@@ -6,6 +6,7 @@ packages=(
   build-essential pkg-config ca-certificates
   libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
   gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav
+  libvulkan1 mesa-vulkan-drivers
 )
 
 if ! command -v dpkg-query >/dev/null; then
