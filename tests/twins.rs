@@ -11,7 +11,6 @@ mod pictures;
 mod pyramid;
 #[path = "twins/selection.rs"]
 mod selection;
-#[allow(dead_code)]
 mod support;
 #[path = "twins/tracks.rs"]
 mod tracks;

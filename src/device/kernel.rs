@@ -87,7 +87,7 @@ impl KernelSource {
     pub fn flat_groups(&self, n: usize) -> [u32; 3] {
         const LONGEST_ROW: usize = 32768;
         let groups = n.div_ceil(self.workgroup.iter().product::<u32>() as usize);
-        let row = groups.min(LONGEST_ROW).max(1);
+        let row = groups.clamp(1, LONGEST_ROW);
         [row as u32, groups.div_ceil(row) as u32, 1]
     }
 }
