@@ -35,6 +35,7 @@ fn main() {
         trial("bytes_come_back_as_they_went", bytes_come_back),
         trial("dispatches_of_a_recording_see_each_other", dispatches_in_order),
         trial("constants_make_kernels_of_their_own", constants),
+        trial("threads_get_their_own_answers", threads_share_a_device),
         trial("every_byte_is_accounted_for", every_byte_is_accounted_for),
         trial("passes_are_timed_where_the_adapter_tells", passes_are_timed),
         trial("a_buffer_beyond_the_limit_is_refused", too_large),
@@ -96,10 +97,10 @@ fn bytes_come_back(name: &str) -> Outcome {
     assert_eq!(gpu.download(&buffer)?, [0; 10], "a new buffer is zero");
     gpu.write(&buffer, 3, &[5, 6]);
     let readback = gpu.readback::<u32>("some", 4)?;
-    for _ in 0..2 {
-        // The first copy is never taken.
+    for range in [2..6, 3..3, 2..6] {
+        // The first two copies are never taken.
         let mut recording = gpu.record("some");
-        recording.read(&buffer, 2..6, &readback);
+        recording.read(&buffer, range, &readback);
         recording.submit()?.wait()?;
     }
     assert_eq!(readback.take()?, [0, 5, 6, 0]);
@@ -147,6 +148,29 @@ fn constants(name: &str) -> Outcome {
     }
     let error = gpu.kernel(&SCALE, &[("NO_SUCH", 1.0)]).expect_err("a constant that is not there");
     assert!(matches!(error, DeviceError::Shader { kernel: "scale", .. }), "{error:?}");
+    Ok(())
+}
+
+fn threads_share_a_device(name: &str) -> Outcome {
+    let gpu = Gpu::open(Some(name))?;
+    let rounds = |thread: u32| -> Result<(), DeviceError> {
+        let buffer = gpu.buffer::<u32>("words", 100)?;
+        let readback = gpu.readback::<u32>("words", 100)?;
+        for round in 0..2000 {
+            let sent = vec![1000 * thread + round; 100];
+            gpu.write(&buffer, 0, &sent);
+            let mut recording = gpu.record("words");
+            recording.read(&buffer, 0..100, &readback);
+            recording.submit()?.wait()?;
+            assert_eq!(readback.take()?, sent);
+        }
+        Ok(())
+    };
+    let rounds = &rounds;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || rounds(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread panics"))
+    })?;
     Ok(())
 }
 

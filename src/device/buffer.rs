@@ -129,6 +129,8 @@ pub(super) enum ReadbackState {
     Pending(u64),
     /// The copy can be taken.
     Mapped(u64),
+    /// The copy did not arrive.
+    Failed,
 }
 
 impl<T: Pod> Readback<T> {
@@ -156,6 +158,7 @@ impl<T: Pod> Readback<T> {
             panic!("readback \"{}\" is {state:?}: submit a copy and wait for it", self.memory.name);
         };
         if bytes == 0 {
+            *state = ReadbackState::Idle;
             return Ok(Vec::new());
         }
         let view = self.memory.raw.slice(..bytes.next_multiple_of(4)).get_mapped_range();

@@ -147,6 +147,7 @@ impl Recording {
         let fits = range.end <= from.len() && range.len() <= to.len();
         assert!(fits, "{range:?} of \"{}\" with {} into {}", from.name(), from.len(), to.len());
         if range.is_empty() {
+            forget(&to.memory, &to.state);
             *to.state.lock() = ReadbackState::Mapped(0);
             return self;
         }
@@ -177,24 +178,28 @@ impl Recording {
         }
         let Recording { gpu, label, encoder, copies, timer, n_dispatches, .. } = self;
         for copy in &copies {
-            // What nobody took of the copy before.
-            if *copy.state.lock() != ReadbackState::Idle {
-                copy.memory.raw.unmap();
-            }
+            forget(&copy.memory, &copy.state);
         }
         gpu.note_submission(label);
         gpu.0.n_dispatches.fetch_add(n_dispatches, Ordering::Relaxed);
         let index = gpu.0.queue.submit([encoder.finish()]);
         gpu.check(label)?;
-        for Copy { memory, state, bytes } in copies {
+        for Copy { memory, state, bytes } in &copies {
+            let (state, bytes) = (state.clone(), *bytes);
             *state.lock() = ReadbackState::Pending(bytes);
             memory.raw.slice(..bytes.next_multiple_of(4)).map_async(wgpu::MapMode::Read, move |mapped| {
-                if mapped.is_ok() {
-                    *state.lock() = ReadbackState::Mapped(bytes);
-                }
+                *state.lock() = mapped.map_or(ReadbackState::Failed, |()| ReadbackState::Mapped(bytes));
             });
         }
-        Ok(Submission { gpu, label, index, timer })
+        Ok(Submission { gpu, label, index, copies, timer })
+    }
+}
+
+/// Lets go of what nobody took of an earlier copy.
+fn forget(memory: &Allocation, state: &Mutex<ReadbackState>) {
+    let before = std::mem::replace(&mut *state.lock(), ReadbackState::Idle);
+    if matches!(before, ReadbackState::Pending(_) | ReadbackState::Mapped(1..)) {
+        memory.raw.unmap();
     }
 }
 
@@ -204,6 +209,7 @@ pub struct Submission {
     gpu: Gpu,
     label: &'static str,
     index: wgpu::SubmissionIndex,
+    copies: Vec<Copy>,
     timer: Option<Timer>,
 }
 
@@ -216,6 +222,21 @@ impl Submission {
     pub fn wait(self) -> Result<Vec<PassTime>, DeviceError> {
         self.gpu.poll(wgpu::PollType::Wait { submission_index: Some(self.index), timeout: None });
         self.gpu.check(self.label)?;
+        for copy in &self.copies {
+            // Another thread that polls may have the answer in hand and not yet have handed it over.
+            while matches!(*copy.state.lock(), ReadbackState::Pending(_)) {
+                std::thread::yield_now();
+                self.gpu.poll(wgpu::PollType::Poll);
+                self.gpu.check(self.label)?;
+            }
+        }
+        if self.copies.iter().any(|copy| *copy.state.lock() == ReadbackState::Failed) {
+            return Err(DeviceError::Invalid {
+                adapter: self.gpu.name(),
+                what: self.label.to_owned(),
+                message: "a copy to the host did not arrive".into(),
+            });
+        }
         self.timer.map_or(Ok(Vec::new()), |timer| timer.times())
     }
 }
