@@ -31,13 +31,14 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 12] = [
+pub const KERNELS: [&KernelSource; 13] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
     &scharr::SHADER,
     &eigen_map::SHADER,
     &eigen_max::SHADER,
+    &klt_track::SHADER,
     &klt_check::SHADER,
     &klt_occupancy::SHADER,
     &klt_select::SHADER,

@@ -2,6 +2,7 @@
 //! the selection of points to track.
 
 pub use self::anchor::Anchors;
+pub use self::gpu::{GpuTracker, LumaLayout};
 pub use self::options::{
     KltOptionError, KltOptions, KltPushOptions, MAX_CAPACITY, MAX_LEVELS, MAX_WINDOW_PX,
 };
@@ -12,6 +13,7 @@ use crate::kernels::klt_check::klt_check;
 use crate::kernels::klt_track::{TrackRecord, klt_track};
 
 mod anchor;
+mod gpu;
 mod options;
 mod select;
 

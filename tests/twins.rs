@@ -5,6 +5,10 @@
 mod comparison;
 #[path = "twins/gray.rs"]
 mod gray;
+#[path = "support/klt_scene.rs"]
+mod klt_scene;
+#[path = "twins/klt_track.rs"]
+mod klt_track;
 #[path = "twins/pictures.rs"]
 mod pictures;
 #[path = "twins/pyramid.rs"]
@@ -29,13 +33,14 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 13] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
     ("scharr", pyramid::scharr),
     ("eigen_map", selection::eigen_map),
     ("eigen_max", selection::eigen_max),
+    ("klt_track", klt_track::klt_track),
     ("klt_check", tracks::klt_check),
     ("klt_occupancy", selection::klt_occupancy),
     ("klt_select", selection::klt_select),
@@ -64,6 +69,8 @@ fn main() {
             add(format!("{name}_{width}x{height}"), Box::new(crop));
         }
     }
+    add("pushes_are_the_twins".into(), Box::new(klt_track::pushes_are_the_twins));
+    add("a_kernel_too_large_is_refused".into(), Box::new(klt_track::a_kernel_too_large_is_refused));
     let whole = picture.clone();
     add("a_flipped_bit_is_named".into(), Box::new(move |gpu| a_flipped_bit_is_named(gpu, &whole)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

@@ -55,6 +55,20 @@ pub enum DeviceError {
         /// Name of the adapter.
         adapter: String,
     },
+    /// A kernel needs more memory a workgroup than the adapter has.
+    #[error(
+        "{kernel} needs {bytes} bytes a workgroup, but {adapter} has {limit}; give a smaller window, or --backend cpu"
+    )]
+    WorkgroupMemory {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// What it needs.
+        bytes: usize,
+        /// The adapter's limit.
+        limit: usize,
+        /// Name of the adapter.
+        adapter: String,
+    },
     /// A shader does not compile.
     #[error("the shader of {kernel} does not compile on {adapter}: {message}")]
     Shader {

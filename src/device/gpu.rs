@@ -24,6 +24,7 @@ pub(super) struct Open {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
+    pub smallest_subgroup: u32,
     /// Nanoseconds of a tick where passes can be timed.
     pub tick_ns: Option<f64>,
     pub ledger: Arc<Ledger>,
@@ -82,6 +83,7 @@ impl Gpu {
         Ok(Gpu(Arc::new(Open {
             adapter,
             limits: device.limits(),
+            smallest_subgroup: chosen.get_info().subgroup_min_size,
             tick_ns: is_timed.then(|| queue.get_timestamp_period() as f64),
             device,
             queue,
@@ -98,9 +100,10 @@ impl Gpu {
         &self.0.adapter
     }
 
-    /// Whether shaders may `enable subgroups`.
-    pub fn has_subgroups(&self) -> bool {
-        self.0.device.features().contains(wgpu::Features::SUBGROUP)
+    /// Lanes of the smallest subgroups that the adapter may run, none where shaders may not use subgroups.
+    pub fn smallest_subgroup(&self) -> Option<usize> {
+        let has_subgroups = self.0.device.features().contains(wgpu::Features::SUBGROUP);
+        has_subgroups.then_some(self.0.smallest_subgroup as usize)
     }
 
     /// Bytes of all live buffers: parameters and readbacks too. A buffer lives as long as something is bound to it.

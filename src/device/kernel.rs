@@ -126,11 +126,40 @@ impl Gpu {
             let _ = write!(key, " {name}={value}");
             key
         });
+        self.made(key, || self.compile(source, source.wgsl, constants))
+    }
+
+    /// The pipeline of another text of `source`, made at the first call with that text. For what `override` constants
+    /// cannot say: lengths of arrays, features.
+    ///
+    /// # Errors
+    /// The shader does not compile.
+    pub fn kernel_of_text(&self, source: &'static KernelSource, wgsl: &str) -> Result<Kernel, DeviceError> {
+        self.made(wgsl.to_owned(), || self.compile(source, wgsl, &[]))
+    }
+
+    /// Refuses `bytes` of workgroup memory for `kernel` where the adapter has less.
+    ///
+    /// # Errors
+    /// So it is.
+    pub fn check_workgroup_memory(&self, kernel: &'static str, bytes: usize) -> Result<(), DeviceError> {
+        let limit = self.0.limits.max_compute_workgroup_storage_size as usize;
+        if bytes > limit {
+            return Err(DeviceError::WorkgroupMemory { kernel, bytes, limit, adapter: self.name() });
+        }
+        Ok(())
+    }
+
+    fn made(
+        &self,
+        key: String,
+        make: impl FnOnce() -> Result<Kernel, DeviceError>,
+    ) -> Result<Kernel, DeviceError> {
         let mut kernels = self.0.kernels.lock();
         if let Some(kernel) = kernels.get(&key) {
             return Ok(kernel.clone());
         }
-        let kernel = self.compile(source, constants)?;
+        let kernel = make()?;
         kernels.insert(key, kernel.clone());
         Ok(kernel)
     }
@@ -138,6 +167,7 @@ impl Gpu {
     fn compile(
         &self,
         source: &'static KernelSource,
+        wgsl: &str,
         constants: &[(&str, f64)],
     ) -> Result<Kernel, DeviceError> {
         let device = &self.0.device;
@@ -148,7 +178,7 @@ impl Gpu {
             });
             let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(source.name),
-                source: wgpu::ShaderSource::Wgsl(source.wgsl.into()),
+                source: wgpu::ShaderSource::Wgsl(wgsl.into()),
             });
             let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
                 label: Some(source.name),

@@ -14,6 +14,7 @@ pub const SHADER: KernelSource = KernelSource {
     name: "klt_check",
     wgsl: concat!(
         include_str!("../../shaders/shared/track_record.wgsl"),
+        include_str!("../../shaders/shared/checked_record.wgsl"),
         include_str!("../../shaders/klt_check.wgsl")
     ),
     workgroup: [64, 1, 1],

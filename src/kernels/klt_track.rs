@@ -5,11 +5,12 @@
 //! passes through. A track is out of frame where its point is. Gradients outside of the picture are zero, and those
 //! inside are weighted by (1 - u^2) (1 - v^2), u and v from -1 to 1 across the window (the weighting function of Tomasi
 //! and Kanade 1991). Sums over a window: sample index row by row, modulo 16, folded by `fold16`.
-//! One invocation: one track, all levels; tracks never read each other.
+//! Tracks never read each other. On the device one dispatch tracks forward and back and checks, sixteen lanes a track.
 
 use rayon::prelude::*;
 
 pub use self::record::TrackRecord;
+pub use self::shader::{KltTrackParams, SHADER, kernel, weights_on_device};
 use self::window::{Outside, Place, read, under_len, weights};
 use super::eigen_map::min_eigenvalue;
 use super::{Pyramid, PyramidLevel};
@@ -18,6 +19,7 @@ use crate::numerics::{fold_all, fold16, vectorized};
 use crate::picture::GrayImage;
 
 mod record;
+mod shader;
 pub(super) mod window;
 
 /// What `klt_track` needs besides pictures and records. Ranges as in `KltPushOptions`.

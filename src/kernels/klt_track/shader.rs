@@ -1,0 +1,225 @@
+//! The shader: forward, backward and the check in one dispatch, made for one window and for what the adapter can do.
+
+use super::super::pyramid_down::PyramidShape;
+use super::TrackParams;
+use super::window::weights;
+use crate::device::{Binding, Buffer, DeviceError, Gpu, Kernel, KernelSource, params_layout};
+use crate::klt::{KltOptions, MAX_WINDOW_PX};
+use crate::numerics::fold16;
+
+/// Lanes of a track, a workgroup.
+const LANES: usize = 32;
+
+/// The shader for a window of 15 on any adapter.
+pub const SHADER: KernelSource = KernelSource {
+    name: "klt_track",
+    wgsl: concat!(
+        "const WINDOW = 15u;\n",
+        include_str!("../../../shaders/shared/pyramid.wgsl"),
+        include_str!("../../../shaders/shared/min_eigenvalue.wgsl"),
+        include_str!("../../../shaders/shared/track_record.wgsl"),
+        include_str!("../../../shaders/shared/checked_record.wgsl"),
+        include_str!("../../../shaders/shared/fold_workgroup.wgsl"),
+        include_str!("../../../shaders/klt_track.wgsl")
+    ),
+    workgroup: [LANES as u32, 1, 1],
+    params: params_layout!(
+        KltTrackParams: shape, first, n_tracks, n_records, n_levels, max_iterations, photometric, epsilon_px, min_eigen,
+        total_weight, forward_backward_px, min_ncc, infinity
+    ),
+    bindings: &[
+        Binding::read("weights"),
+        Binding::read("previous"),
+        Binding::read("previous_x"),
+        Binding::read("previous_y"),
+        Binding::read("current"),
+        Binding::read("current_x"),
+        Binding::read("current_y"),
+        Binding::read("starts"),
+        Binding::read_write("records"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct KltTrackParams {
+    /// All levels of either frame.
+    pub shape: PyramidShape,
+    /// First track.
+    pub first: u32,
+    /// Tracks from there on, 1 or more.
+    pub n_tracks: u32,
+    /// Records of each of the three runs.
+    pub n_records: u32,
+    /// Levels of the pyramids.
+    pub n_levels: u32,
+    /// As in `TrackParams`.
+    pub max_iterations: u32,
+    /// As in `TrackParams`.
+    pub photometric: u32,
+    /// As in `TrackParams`.
+    pub epsilon_px: f32,
+    /// As in `TrackParams`.
+    pub min_eigen: f32,
+    /// Sum of the window's weights.
+    pub total_weight: f32,
+    /// Longest way back from the start that counts as a return.
+    pub forward_backward_px: f32,
+    /// Smallest correlation.
+    pub min_ncc: f32,
+    /// `f32::INFINITY`, which the shader language cannot say.
+    pub infinity: f32,
+}
+
+impl KltTrackParams {
+    /// For tracks `first` to `first + n_tracks` of `n_records` in pictures of `width` x `height`.
+    pub fn new(
+        options: &KltOptions,
+        [width, height]: [usize; 2],
+        first: usize,
+        n_tracks: usize,
+        n_records: usize,
+    ) -> KltTrackParams {
+        let TrackParams { window_px, max_iterations, epsilon_px, min_eigen, photometric } =
+            options.track_params();
+        KltTrackParams {
+            shape: PyramidShape::new(width, height, options.levels as usize),
+            first: first as u32,
+            n_tracks: n_tracks as u32,
+            n_records: n_records as u32,
+            n_levels: options.levels,
+            max_iterations,
+            photometric,
+            epsilon_px,
+            min_eigen,
+            total_weight: total_weight(window_px),
+            forward_backward_px: options.forward_backward_px,
+            min_ncc: options.min_ncc,
+            infinity: f32::INFINITY,
+        }
+    }
+
+    /// Workgroups for the tracks.
+    pub fn groups(&self) -> [u32; 3] {
+        [self.n_tracks, 1, 1]
+    }
+}
+
+const MOST_CHUNKS: usize = 2 * pairs(MAX_WINDOW_PX as usize);
+
+fn total_weight(window_px: usize) -> f32 {
+    let mut total = [0.0; 16];
+    for chunk in weights::<MOST_CHUNKS>(window_px) {
+        for lane in 0..16 {
+            total[lane] += chunk[lane];
+        }
+    }
+    fold16(total)
+}
+
+/// What the samples of a window of `window_px` count, up to a multiple of 32.
+pub fn weights_on_device(gpu: &Gpu, window_px: usize) -> Result<Buffer<f32>, DeviceError> {
+    let used = LANES * pairs(window_px);
+    gpu.buffer_with("weights", &weights::<MOST_CHUNKS>(window_px).as_flattened()[..used])
+}
+
+/// The kernel for a window of `window_px`: with sums over subgroups where those of the adapter hold a track's lanes, else
+/// through workgroup memory.
+///
+/// # Errors
+/// The window needs more workgroup memory than the adapter has, or the shader does not compile.
+pub fn kernel(gpu: &Gpu, window_px: usize) -> Result<Kernel, DeviceError> {
+    let by_subgroup = gpu.smallest_subgroup().is_some_and(|size| size >= LANES);
+    let bytes = workgroup_bytes(window_px, by_subgroup);
+    gpu.check_workgroup_memory(SHADER.name, bytes)?;
+    gpu.kernel_of_text(&SHADER, &text(window_px, by_subgroup))
+}
+
+/// Chunks of sixteen samples of a window, in pairs.
+const fn pairs(window_px: usize) -> usize {
+    (window_px * window_px).div_ceil(LANES)
+}
+
+/// Text of the shader for a window of `window_px`.
+fn text(window_px: usize, by_subgroup: bool) -> String {
+    let text = SHADER.wgsl.replacen("WINDOW = 15u", &format!("WINDOW = {window_px}u"), 1);
+    let workgroup = include_str!("../../../shaders/shared/fold_workgroup.wgsl");
+    let subgroup = include_str!("../../../shaders/shared/fold_subgroup.wgsl");
+    let text = if by_subgroup { text.replacen(workgroup, subgroup, 1) } else { text };
+    unrolled(text, |bound| match bound {
+        "PAIRS" => pairs(window_px),
+        bound => bound.trim_end_matches('u').parse().expect("the bound of a loop"),
+    })
+}
+
+/// Writes out the loops `for (var i = 0u; i < BOUND; i++) { // unroll`.
+fn unrolled(mut text: String, count: impl Fn(&str) -> usize) -> String {
+    const MARK: &str = "{ // unroll";
+    while let Some(mark) = text.find(MARK) {
+        let start = text[..mark].rfind("for (var ").expect("a loop");
+        let words: Vec<&str> = text[start..mark].split_whitespace().collect();
+        let (variable, bound) = (words[2], words[7].trim_end_matches(';'));
+        let body_start = mark + MARK.len();
+        let body = &text[body_start..body_start + block_len(&text[body_start..])];
+        let copy = |i: usize| format!("{{{}}}\n", with_value(body, variable, i));
+        let copies: String = (0..count(bound)).map(copy).collect();
+        let end = body_start + body.len() + 1;
+        text.replace_range(start..end, &copies);
+    }
+    text
+}
+
+/// Length of what comes before the brace that closes a block.
+fn block_len(text: &str) -> usize {
+    let mut depth = 1;
+    let closes = |c: char| {
+        depth += (c == '{') as i32 - (c == '}') as i32;
+        depth == 0
+    };
+    text.find(closes).expect("the block ends")
+}
+
+/// `body` with `value` for the word `variable`.
+fn with_value(body: &str, variable: &str, value: usize) -> String {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut out = String::new();
+    let mut done = 0;
+    for (at, _) in body.match_indices(variable) {
+        let behind = at + variable.len();
+        if !body[..at].ends_with(is_of_word) && !body[behind..].starts_with(is_of_word) {
+            out += &body[done..at];
+            out += &format!("{value}u");
+            done = behind;
+        }
+    }
+    out + &body[done..]
+}
+
+/// Bytes of `rows`, and of what the sums go through.
+fn workgroup_bytes(window_px: usize, by_subgroup: bool) -> usize {
+    let rows = LANES * pairs(window_px) + 2 * window_px + LANES;
+    rows * size_of::<f32>() + if by_subgroup { 0 } else { 16 * 16 + 4 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marked_loops_are_written_out() {
+        let text =
+            "a;\nfor (var m = 0u; m < PAIRS; m++) { // unroll\n    if x { sum += rows[m] + mm; }\n}\nb;\n";
+        let found = unrolled(text.into(), |bound| if bound == "PAIRS" { 2 } else { 0 });
+        let body = |m: u32| format!("{{\n    if x {{ sum += rows[{m}u] + mm; }}\n}}\n");
+        assert_eq!(found, format!("a;\n{}{}\nb;\n", body(0), body(1)));
+        for by_subgroup in [false, true] {
+            assert!(!text_has_marks(15, by_subgroup));
+            assert_eq!(super::text(21, by_subgroup).contains("subgroupShuffleXor"), by_subgroup);
+        }
+    }
+
+    fn text_has_marks(window_px: usize, by_subgroup: bool) -> bool {
+        super::text(window_px, by_subgroup).contains("// unroll")
+    }
+}

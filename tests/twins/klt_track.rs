@@ -1,0 +1,241 @@
+//! Tracks forward, back and checked.
+
+use std::sync::Arc;
+
+use image::RgbImage;
+use libtest_mimic::Failed;
+use trackweave::device::{AdapterKind, Buffer, DeviceError, Gpu};
+use trackweave::kernels::klt_check::klt_check;
+use trackweave::kernels::klt_track::{self as kernel, KltTrackParams, TrackRecord};
+use trackweave::kernels::pyramid_down::PyramidShape;
+use trackweave::kernels::{Pyramid, gray_luma};
+use trackweave::klt::{GpuTracker, KltOptions, LumaLayout, TrackScratch, track_points};
+use trackweave::message::EndReason;
+use trackweave::numerics::SplitMix64;
+use trackweave::picture::GrayImage;
+use trackweave::picture::area::AreaTaps;
+
+use crate::Outcome;
+use crate::comparison::{Cpu, Dev, compare_bits};
+use crate::klt_scene::{Warp, relit, textured};
+
+/// Window, levels, photometric model, most steps, and the tracks of a dispatch.
+const SETTINGS: [(u32, u32, u32, u32, usize); 6] = [
+    (15, 5, 2, 20, 64),
+    (3, 6, 0, 20, 5),
+    (9, 4, 1, 20, 64),
+    (21, 3, 2, 20, 3),
+    (31, 2, 2, 9, 64),
+    (15, 1, 2, 255, 64),
+];
+
+const N_TRACKS: usize = 90;
+
+/// Share of the records that GPUs, which fuse, must have as the twin has.
+const ALIKE: f64 = 0.99;
+
+pub fn klt_track(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    let first = textured(width, height, 6 + width * height * 400 / (640 * 360), 10);
+    let (mut n_records, mut differing) = (0, Vec::new());
+    for (i, &(window_px, levels, photometric, max_iterations, chunk)) in SETTINGS.iter().enumerate() {
+        let second = match i % 3 {
+            0 => relit(&Warp::Shift(5.3, -3.8).apply(&first), 0.8, 0.1),
+            1 => Warp::Turn(3.0).apply(&first),
+            _ => Warp::Shift(-0.4, 0.7).apply(&first),
+        };
+        let options = KltOptions {
+            window_px,
+            levels,
+            photometric,
+            max_iterations,
+            ..KltOptions::for_size(width, height)
+        };
+        let starts = starts(width, height, i as u64);
+        let frames = [pyramid_of(&first, levels), pyramid_of(&second, levels)];
+        let expected = on_cpu(&frames, &options, &starts);
+        let found = on_device(gpu, &frames, &options, &starts, chunk)?;
+        let name = format!("window {window_px}, {levels} levels: records");
+        if gpu.adapter().kind == AdapterKind::Software {
+            compare_bits(&name, Dev(bytemuck::cast_slice(&found)), Cpu(bytemuck::cast_slice(&expected)))?;
+            continue;
+        }
+        n_records += found.len();
+        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            if !is_alike(found, expected) {
+                differing.push(format!("{name}[{i}] is {found:?}, the twin's {expected:?}"));
+            }
+        }
+    }
+    if differing.len() as f64 > (1.0 - ALIKE) * n_records as f64 {
+        return Err(
+            format!("{} of {n_records} records differ:\n{}", differing.len(), differing.join("\n")).into()
+        );
+    }
+    Ok(())
+}
+
+fn is_alike(found: &TrackRecord, expected: &TrackRecord) -> bool {
+    let is_near = |a: f32, b: f32, limit: f32| a.to_bits() == b.to_bits() || (a - b).abs() <= limit;
+    is_near(found.x, expected.x, 1e-3)
+        && is_near(found.y, expected.y, 1e-3)
+        && (found.is_alive(), found.reason()) == (expected.is_alive(), expected.reason())
+        && found.iterations().abs_diff(expected.iterations()) <= 1
+}
+
+/// Points all over the picture, on its rim, beyond it, nowhere, and tracks that ended before.
+fn starts(width: usize, height: usize, seed: u64) -> Vec<TrackRecord> {
+    let mut rng = SplitMix64::new(21 + seed, width as u64);
+    let (right, bottom) = (width as f32 - 0.5, height as f32 - 0.5);
+    let mut starts: Vec<TrackRecord> = (0..N_TRACKS)
+        .map(|_| {
+            TrackRecord::start(
+                (right + 0.5) * rng.unit() as f32 - 0.5,
+                (bottom + 0.5) * rng.unit() as f32 - 0.5,
+            )
+        })
+        .collect();
+    let odd = [
+        TrackRecord::start(-0.5, -0.5),
+        TrackRecord::start(right, bottom),
+        TrackRecord::start(right, 0.3),
+        TrackRecord::start(2.0, bottom - 1.25),
+        TrackRecord::start(right + 0.1, 1.0),
+        TrackRecord::start(0.0, -0.6),
+        TrackRecord::start(f32::NAN, 3.0),
+        TrackRecord::start(1.0, f32::NAN),
+        TrackRecord::start(3e38, 0.0),
+        TrackRecord::start(0.0, f32::NEG_INFINITY),
+        TrackRecord::new(f32::NAN, 1e30, 0.3, Some(EndReason::Residual), 7),
+        TrackRecord::new(1.0, 1.0, 0.7, Some(EndReason::OutOfFrame), 255),
+    ];
+    for (i, record) in odd.into_iter().enumerate() {
+        starts[7 * i + 2] = record;
+    }
+    starts
+}
+
+fn pyramid_of(gray: &GrayImage, levels: u32) -> Pyramid {
+    let mut pyramid = Pyramid::default();
+    pyramid.rebuild(&Arc::new(gray.clone()), levels as usize, &mut Vec::new());
+    pyramid
+}
+
+/// Checked, forward and backward.
+fn on_cpu([first, second]: &[Pyramid; 2], options: &KltOptions, starts: &[TrackRecord]) -> Vec<TrackRecord> {
+    let params = options.track_params();
+    let nothing = vec![TrackRecord::default(); starts.len()];
+    let [mut checked, mut forward, mut backward] = [nothing.clone(), nothing.clone(), nothing];
+    kernel::klt_track(first, second, &params, starts, &mut forward);
+    kernel::klt_track(second, first, &params, &forward, &mut backward);
+    klt_check(starts, &forward, &backward, options.forward_backward_px, options.min_ncc, &mut checked);
+    [checked, forward, backward].concat()
+}
+
+/// The same, in dispatches of `chunk` tracks.
+fn on_device(
+    gpu: &Gpu,
+    frames: &[Pyramid; 2],
+    options: &KltOptions,
+    starts: &[TrackRecord],
+    chunk: usize,
+) -> Result<Vec<TrackRecord>, Failed> {
+    let planes: Vec<Buffer<f32>> =
+        frames.iter().map(|frame| planes(gpu, frame)).collect::<Result<Vec<_>, _>>()?.concat();
+    let weights = kernel::weights_on_device(gpu, options.window_px as usize)?;
+    let records = gpu.buffer::<TrackRecord>("records", 3 * starts.len())?;
+    let on_device = gpu.buffer_with("starts", starts)?;
+    let kernel = kernel::kernel(gpu, options.window_px as usize)?;
+    let gray = &frames[0].levels[0].gray;
+    let mut recording = gpu.record("klt_track");
+    for first in (0..starts.len()).step_by(chunk) {
+        let n = chunk.min(starts.len() - first);
+        let params = KltTrackParams::new(options, [gray.width, gray.height], first, n, starts.len());
+        let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|i| &planes[i]);
+        let bound = kernel.bind(&params, &[&weights, a, b, c, d, e, f, &on_device, &records])?;
+        recording.dispatch(&bound, params.groups());
+    }
+    recording.submit()?.wait()?;
+    Ok(gpu.download(&records)?)
+}
+
+/// Frames through a tracker: the records of the twins, one submission a push, memory to the byte.
+pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
+    // A device of its own, so that the account is the tracker's alone.
+    let gpu = Gpu::open(Some(&shared.adapter().name))?;
+    let (width, height, capacity) = (161, 120, 70);
+    let first = textured(width, height, 60, 10);
+    let luma = [Warp::NONE, Warp::Shift(2.6, -1.8), Warp::Turn(2.0)].map(|warp| {
+        let values = warp.apply(&first).data;
+        values.iter().map(|value| (16.0 + 219.0 * value).round() as u8).collect::<Vec<u8>>()
+    });
+    let options = KltOptions { levels: 5, ..KltOptions::for_size(width, height) };
+    let [columns, rows] = [width, height].map(|n| AreaTaps::new(n, n, 1.0));
+    let layout = LumaLayout { columns: &columns, rows: &rows, stride: width, full_range: false };
+    let mut tracker = GpuTracker::new(&gpu, &options, layout, capacity)?;
+    let n_pixels = PyramidShape::new(width, height, options.levels as usize).pixels() as u64;
+    let plane = 2 * 4 * n_pixels;
+    let resident = [
+        ("checked", 16 * capacity as u64),
+        ("gradient_x", plane),
+        ("gradient_y", plane),
+        ("luma", (width * height) as u64),
+        // Gray, two dispatches of levels, gradients, tracks.
+        ("parameters", 2 * (28 + 2 * 200 + 200 + 240)),
+        ("pyramid", plane),
+        ("records", 48 * capacity as u64),
+        ("starts", 16 * capacity as u64),
+        ("taps", 8 * (width + height) as u64),
+        ("weights", 4 * 256),
+    ];
+    assert_eq!(gpu.resident(), resident);
+    let pyramids = luma.each_ref().map(|luma| {
+        let mut gray = GrayImage::new(width, height);
+        let mut scratch = vec![0.0; width];
+        gray_luma::gray_luma(luma, width, false, &columns, &rows, &mut scratch, &mut gray.data);
+        pyramid_of(&gray, options.levels)
+    });
+    let submissions = gpu.counts().submissions;
+    assert_eq!(tracker.push(&luma[0], &[])?, []);
+    let mut records: Vec<TrackRecord> = starts(width, height, 5)[..capacity].to_vec();
+    for i in [1, 2] {
+        let mut scratch = TrackScratch::default();
+        let expected = track_points(&pyramids[i - 1], &pyramids[i], &options, &records, &mut scratch);
+        let found = tracker.push(&luma[i], &records)?;
+        if gpu.adapter().kind == AdapterKind::Software {
+            compare_bits("pushed", Dev(bytemuck::cast_slice(&found)), Cpu(bytemuck::cast_slice(expected)))?;
+        }
+        let differing: Vec<_> = found.iter().zip(expected).filter(|(a, b)| !is_alike(a, b)).collect();
+        assert!(differing.len() as f64 <= (1.0 - ALIKE) * capacity as f64, "{differing:#?}");
+        // Fewer in the next: what lived and a few that did not.
+        records = found[..capacity - 9].to_vec();
+        assert!(records.iter().filter(|record| record.is_alive()).count() > 30);
+    }
+    assert_eq!((gpu.counts().submissions - submissions, gpu.resident()), (3, resident.to_vec()));
+    drop(tracker);
+    assert_eq!(gpu.resident(), []);
+    Ok(())
+}
+
+/// Every window that options allow fits here; a kernel that the adapter cannot hold is refused with both sizes.
+pub fn a_kernel_too_large_is_refused(gpu: &Gpu) -> Outcome {
+    kernel::kernel(gpu, 63)?;
+    match gpu.check_workgroup_memory("klt_track", 1 << 30) {
+        Err(error @ DeviceError::WorkgroupMemory { limit, .. }) => {
+            let text =
+                format!("klt_track needs 1073741824 bytes a workgroup, but {} has {limit}", gpu.adapter());
+            assert!(error.to_string().starts_with(&text), "{error}");
+            Ok(())
+        }
+        other => Err(format!("{other:?}").into()),
+    }
+}
+
+/// Gray and gradients of all levels.
+fn planes(gpu: &Gpu, pyramid: &Pyramid) -> Result<Vec<Buffer<f32>>, Failed> {
+    let all = |of: fn(&trackweave::kernels::PyramidLevel) -> &[f32]| {
+        pyramid.levels.iter().flat_map(|level| of(level).to_vec()).collect::<Vec<f32>>()
+    };
+    let planes = [all(|l| &l.gray.data), all(|l| &l.gradient_x), all(|l| &l.gradient_y)];
+    planes.iter().map(|plane| Ok(gpu.buffer_with("plane", plane)?)).collect()
+}
