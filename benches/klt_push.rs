@@ -30,9 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gpu = Gpu::open(words.next().as_deref())?;
     println!("{}, {}; medians of {repeats}, ms\n", gpu.adapter(), gpu.adapter().driver);
     println!(
-        "| picture | levels | window | tracks | wall | device | pyramid | gradients | tracks | alike | alive |"
+        "| picture | levels | window | tracks | wall | device | gray | pyramid | gradients | tracks | alike | alive |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (width, height, levels, window_px) in [(640, 360, 5, 15), (1280, 720, 6, 21)] {
         let options = KltOptions { levels, window_px, ..KltOptions::for_size(width, height) };
         let first = scene(width, height);
@@ -77,16 +77,16 @@ fn time(
             wall.push(begin.elapsed().as_secs_f64() * 1e3);
         }
     }
-    let mut passes = [(); 3].map(|()| Vec::new());
+    let mut passes = [(); 4].map(|()| Vec::new());
     for _ in 0..repeats {
         tracker.push(&frames[0], &[])?;
         let (_, times) = tracker.push_timed(&frames[1], &starts)?;
         passes.iter_mut().zip(times).for_each(|(pass, time)| pass.push(time.ms));
     }
     let sums = (0..passes[0].len()).map(|i| passes.iter().map(|pass| pass[i]).sum()).collect();
-    let [pyramid, gradients, tracks] = passes.map(median);
+    let [gray, pyramid, gradients, tracks] = passes.map(median);
     println!(
-        "| {width} x {height} | {} | {} | {n_tracks} | {:.3} | {:.3} | {pyramid:.3} | {gradients:.3} | {tracks:.3} | {:.2} % | {alive} |",
+        "| {width} x {height} | {} | {} | {n_tracks} | {:.3} | {:.3} | {gray:.3} | {pyramid:.3} | {gradients:.3} | {tracks:.3} | {:.2} % | {alive} |",
         options.levels,
         options.window_px,
         median(wall),

@@ -34,10 +34,11 @@ fn main(
     @builtin(num_workgroups) groups: vec3u,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    let pixel = flat_index(group, groups, lane, 256u);
-    if pixel >= params.n_pixels {
+    let index = flat_index(group, groups, lane, 256u);
+    if index >= params.n_pixels {
         return;
     }
+    let pixel = params.shape[0].offset + index;
     let level = level_of(pixel);
     let x = (pixel - level.offset) % level.width;
     let y = (pixel - level.offset) / level.width;

@@ -153,11 +153,32 @@ impl Recording {
         }
         let (start, bytes) = byte_range::<T>(&range);
         assert!(start.is_multiple_of(4), "a copy of \"{}\" from byte {start}", from.name());
-        self.copy(&from.memory, start, bytes, to, (range.len() * size_of::<T>()) as u64);
+        self.copy_to_host(&from.memory, start, bytes, to, (range.len() * size_of::<T>()) as u64);
         self
     }
 
-    fn copy<T>(&mut self, from: &Allocation, start: u64, bytes: u64, to: &Readback<T>, wanted: u64) {
+    /// Copies a range of `from` to `to`, from its value `at` on, behind what is recorded so far.
+    ///
+    /// # Panics
+    /// The range does not fit or an end of it is not at a multiple of four bytes.
+    pub fn copy<T: Pod>(
+        &mut self,
+        from: &Buffer<T>,
+        range: Range<usize>,
+        to: &Buffer<T>,
+        at: usize,
+    ) -> &mut Self {
+        let fits = range.end <= from.len() && at + range.len() <= to.len();
+        assert!(fits, "{range:?} of \"{}\" with {} to {at} of {}", from.name(), from.len(), to.len());
+        let [start, bytes, at] = [range.start, range.len(), at].map(|n| (n * size_of::<T>()) as u64);
+        let is_whole = [start, bytes, at].iter().all(|n| n.is_multiple_of(4));
+        assert!(is_whole, "a copy of \"{}\" from byte {start} to {at}", from.name());
+        self.pass = None;
+        self.encoder.copy_buffer_to_buffer(&from.memory.raw, start, &to.memory.raw, at, bytes);
+        self
+    }
+
+    fn copy_to_host<T>(&mut self, from: &Allocation, start: u64, bytes: u64, to: &Readback<T>, wanted: u64) {
         self.pass = None;
         self.encoder.copy_buffer_to_buffer(&from.raw, start, &to.memory.raw, 0, bytes);
         self.copies.push(Copy { memory: to.memory.clone(), state: to.state.clone(), bytes: wanted });
@@ -173,7 +194,7 @@ impl Recording {
             let n_ticks = 2 * timer.passes.len() as u32;
             self.encoder.resolve_query_set(&timer.set, 0..n_ticks, &timer.resolved.raw, 0);
             let bytes = 8 * n_ticks as u64;
-            self.copy(&timer.resolved, 0, bytes, &timer.ticks, bytes);
+            self.copy_to_host(&timer.resolved, 0, bytes, &timer.ticks, bytes);
             self.timer = Some(timer);
         }
         let Recording { gpu, label, encoder, copies, timer, n_dispatches, .. } = self;

@@ -70,6 +70,12 @@ impl PyramidShape {
         shape
     }
 
+    /// The same behind `pixels` others in the buffer.
+    pub fn behind(mut self, pixels: usize) -> PyramidShape {
+        self.0.iter_mut().for_each(|level| level.offset += pixels as u32);
+        self
+    }
+
     /// Pixels of all levels.
     pub fn pixels(&self) -> usize {
         self.0.iter().map(|level| level.width as usize * level.height as usize).sum()

@@ -15,11 +15,16 @@ pub struct GpuTracker {
     options: KltOptions,
     size: [usize; 2],
     luma: Buffer<u8>,
+    gray: Buffer<f32>,
+    /// Both frames, all levels one behind the other.
+    pyramid: Buffer<f32>,
+    to_gray: (Bound, [u32; 3]),
+    /// What makes the pyramid and the gradients of either frame of its level 0.
+    slots: [Slot; 2],
+    track: Bound,
     starts: Buffer<TrackRecord>,
     records: Buffer<TrackRecord>,
     checked: Readback<TrackRecord>,
-    /// Each with what makes its pyramid and gradients, and what tracks to it from the other.
-    slots: [Slot; 2],
     /// Slot of the next frame.
     next: usize,
     has_previous: bool,
@@ -27,16 +32,10 @@ pub struct GpuTracker {
 
 #[derive(Debug)]
 struct Slot {
-    pyramid: Vec<(Bound, [u32; 3])>,
+    /// Where it begins in the planes.
+    begin: usize,
+    coarser: Vec<(Bound, [u32; 3])>,
     gradients: (Bound, [u32; 3]),
-    track: Bound,
-}
-
-/// A frame's pyramid and gradients, all levels one behind the other.
-struct Planes {
-    pyramid: Buffer<f32>,
-    gradient_x: Buffer<f32>,
-    gradient_y: Buffer<f32>,
 }
 
 /// How luma planes become gray at analysis size.
@@ -71,48 +70,42 @@ impl GpuTracker {
         let records = gpu.buffer("records", 3 * capacity)?;
         let checked = gpu.readback("checked", capacity)?;
         let weights = klt_track::weights_on_device(gpu, options.window_px as usize)?;
-        let taps = Taps::new(gpu, layout)?;
-        let planes = [Planes::new(gpu, shape.pixels())?, Planes::new(gpu, shape.pixels())?];
-        let kernel = klt_track::kernel(gpu, options.window_px as usize)?;
-        let slot = |now: usize| -> Result<Slot, DeviceError> {
-            let ([pyramid, gradient_x, gradient_y], before) = (planes[now].all(), planes[1 - now].all());
-            let params = KltTrackParams::new(options, size, 0, 1, capacity);
-            let track = kernel.bind(
-                &params,
-                &[
-                    &weights, before[0], before[1], before[2], pyramid, gradient_x, gradient_y, &starts,
-                    &records,
-                ],
-            )?;
+        let gray = gpu.buffer("gray", size[0] * size[1])?;
+        let planes = 2 * shape.pixels();
+        let pyramid = gpu.buffer::<f32>("pyramid", planes)?;
+        let gradient_x = gpu.buffer::<f32>("gradient_x", planes)?;
+        let gradient_y = gpu.buffer::<f32>("gradient_y", planes)?;
+        let slot = |slot: usize| -> Result<Slot, DeviceError> {
+            let begin = slot * shape.pixels();
+            let shape = shape.behind(begin);
             let params = ScharrParams { shape, n_levels: options.levels, n_pixels: shape.pixels() as u32 };
-            let gradients =
-                gpu.kernel(&scharr::SHADER, &[])?.bind(&params, &[pyramid, gradient_x, gradient_y])?;
+            let scharr = gpu.kernel(&scharr::SHADER, &[])?;
+            let gradients = scharr.bind(&params, &[&pyramid, &gradient_x, &gradient_y])?;
+            let down = gpu.kernel(&pyramid_down::SHADER, &[])?;
+            let coarser = shape.dispatches(options.levels as usize).into_iter();
+            let coarser = coarser.map(|(params, groups)| Ok((down.bind(&params, &[&pyramid])?, groups)));
             Ok(Slot {
-                pyramid: pyramid_of_luma(
-                    gpu,
-                    layout,
-                    &luma,
-                    &taps,
-                    &shape,
-                    options.levels as usize,
-                    pyramid,
-                )?,
+                begin,
+                coarser: coarser.collect::<Result<_, DeviceError>>()?,
                 gradients: (gradients, scharr::SHADER.flat_groups(shape.pixels())),
-                track,
             })
         };
-        let slots = [slot(0)?, slot(1)?];
-        let gpu = gpu.clone();
-        let options = options.clone();
+        let params = KltTrackParams::new(options, size, 0, 0, 1, capacity);
+        let track = klt_track::kernel(gpu, options.window_px as usize)?
+            .bind(&params, &[&weights, &pyramid, &gradient_x, &gradient_y, &starts, &records])?;
         Ok(GpuTracker {
-            gpu,
-            options,
+            to_gray: gray_of_luma(gpu, layout, &luma, &gray)?,
+            slots: [slot(0)?, slot(1)?],
+            gpu: gpu.clone(),
+            options: options.clone(),
             size,
             luma,
+            gray,
+            pyramid,
+            track,
             starts,
             records,
             checked,
-            slots,
             next: 0,
             has_previous: false,
         })
@@ -158,16 +151,19 @@ impl GpuTracker {
         assert!(starts.len() <= capacity, "{} tracks, room for {capacity}", starts.len());
         let slot = &self.slots[self.next];
         self.gpu.write(&self.luma, 0, luma);
+        recording.pass("gray").dispatch(&self.to_gray.0, self.to_gray.1);
+        recording.copy(&self.gray, 0..self.gray.len(), &self.pyramid, slot.begin);
         recording.pass("pyramid");
-        for (bound, groups) in &slot.pyramid {
+        for (bound, groups) in &slot.coarser {
             recording.dispatch(bound, *groups);
         }
         recording.pass("gradients").dispatch(&slot.gradients.0, slot.gradients.1);
         if !starts.is_empty() {
             self.gpu.write(&self.starts, 0, starts);
-            let params = KltTrackParams::new(&self.options, self.size, 0, starts.len(), capacity);
-            slot.track.set(&params);
-            recording.pass("tracks").dispatch(&slot.track, params.groups());
+            let previous = 1 - self.next;
+            let params = KltTrackParams::new(&self.options, self.size, previous, 0, starts.len(), capacity);
+            self.track.set(&params);
+            recording.pass("tracks").dispatch(&self.track, params.groups());
         }
         recording.read(&self.records, 0..starts.len(), &self.checked);
         let times = recording.submit()?.wait()?;
@@ -176,49 +172,13 @@ impl GpuTracker {
     }
 }
 
-impl Planes {
-    fn new(gpu: &Gpu, n_pixels: usize) -> Result<Planes, DeviceError> {
-        Ok(Planes {
-            pyramid: gpu.buffer("pyramid", n_pixels)?,
-            gradient_x: gpu.buffer("gradient_x", n_pixels)?,
-            gradient_y: gpu.buffer("gradient_y", n_pixels)?,
-        })
-    }
-
-    fn all(&self) -> [&Buffer<f32>; 3] {
-        [&self.pyramid, &self.gradient_x, &self.gradient_y]
-    }
-}
-
-/// `AreaTaps` of both axes on the device.
-struct Taps {
-    columns_first: Buffer<u32>,
-    columns_weights: Buffer<f32>,
-    rows_first: Buffer<u32>,
-    rows_weights: Buffer<f32>,
-}
-
-impl Taps {
-    fn new(gpu: &Gpu, LumaLayout { columns, rows, .. }: LumaLayout) -> Result<Taps, DeviceError> {
-        Ok(Taps {
-            columns_first: gpu.buffer_with("taps", &columns.first)?,
-            columns_weights: gpu.buffer_with("taps", &columns.weights)?,
-            rows_first: gpu.buffer_with("taps", &rows.first)?,
-            rows_weights: gpu.buffer_with("taps", &rows.weights)?,
-        })
-    }
-}
-
-/// The dispatches from a luma plane to all levels of `pyramid`.
-fn pyramid_of_luma(
+/// The dispatch from a luma plane to gray.
+fn gray_of_luma(
     gpu: &Gpu,
     layout: LumaLayout,
     luma: &Buffer<u8>,
-    taps: &Taps,
-    shape: &PyramidShape,
-    levels: usize,
-    pyramid: &Buffer<f32>,
-) -> Result<Vec<(Bound, [u32; 3])>, DeviceError> {
+    gray: &Buffer<f32>,
+) -> Result<(Bound, [u32; 3]), DeviceError> {
     let LumaLayout { columns, rows, stride, full_range } = layout;
     let (black, white) = if full_range { (0.0, 255.0) } else { (16.0, 235.0) };
     let params = GrayLumaParams {
@@ -230,13 +190,12 @@ fn pyramid_of_luma(
         black,
         white,
     };
-    let Taps { columns_first, columns_weights, rows_first, rows_weights } = taps;
-    let gray = gpu
+    let columns_first = gpu.buffer_with("taps", &columns.first)?;
+    let columns_weights = gpu.buffer_with("taps", &columns.weights)?;
+    let rows_first = gpu.buffer_with("taps", &rows.first)?;
+    let rows_weights = gpu.buffer_with("taps", &rows.weights)?;
+    let bound = gpu
         .kernel(&gray_luma::SHADER, &[])?
-        .bind(&params, &[luma, columns_first, columns_weights, rows_first, rows_weights, pyramid])?;
-    let groups = gray_luma::SHADER.groups([columns.n_out(), rows.n_out(), 1]);
-    let down = gpu.kernel(&pyramid_down::SHADER, &[])?;
-    let coarser = shape.dispatches(levels).into_iter();
-    let coarser = coarser.map(|(params, groups)| Ok((down.bind(&params, &[pyramid])?, groups)));
-    [Ok((gray, groups))].into_iter().chain(coarser).collect()
+        .bind(&params, &[luma, &columns_first, &columns_weights, &rows_first, &rows_weights, gray])?;
+    Ok((bound, gray_luma::SHADER.groups([columns.n_out(), rows.n_out(), 1])))
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use image::RgbImage;
 use libtest_mimic::Failed;
-use trackweave::device::{AdapterKind, Buffer, DeviceError, Gpu};
+use trackweave::device::{AdapterKind, AnyBuffer, Buffer, DeviceError, Gpu};
 use trackweave::kernels::klt_check::klt_check;
 use trackweave::kernels::klt_track::{self as kernel, KltTrackParams, TrackRecord};
 use trackweave::kernels::pyramid_down::PyramidShape;
-use trackweave::kernels::{Pyramid, gray_luma};
+use trackweave::kernels::{Pyramid, PyramidLevel, gray_luma};
 use trackweave::klt::{GpuTracker, KltOptions, LumaLayout, TrackScratch, track_points};
 use trackweave::message::EndReason;
 use trackweave::numerics::SplitMix64;
@@ -140,8 +140,7 @@ fn on_device(
     starts: &[TrackRecord],
     chunk: usize,
 ) -> Result<Vec<TrackRecord>, Failed> {
-    let planes: Vec<Buffer<f32>> =
-        frames.iter().map(|frame| planes(gpu, frame)).collect::<Result<Vec<_>, _>>()?.concat();
+    let [pyramid, gradient_x, gradient_y] = planes(gpu, frames)?;
     let weights = kernel::weights_on_device(gpu, options.window_px as usize)?;
     let records = gpu.buffer::<TrackRecord>("records", 3 * starts.len())?;
     let on_device = gpu.buffer_with("starts", starts)?;
@@ -150,9 +149,10 @@ fn on_device(
     let mut recording = gpu.record("klt_track");
     for first in (0..starts.len()).step_by(chunk) {
         let n = chunk.min(starts.len() - first);
-        let params = KltTrackParams::new(options, [gray.width, gray.height], first, n, starts.len());
-        let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|i| &planes[i]);
-        let bound = kernel.bind(&params, &[&weights, a, b, c, d, e, f, &on_device, &records])?;
+        let params = KltTrackParams::new(options, [gray.width, gray.height], 0, first, n, starts.len());
+        let buffers: [&dyn AnyBuffer; 6] =
+            [&weights, &pyramid, &gradient_x, &gradient_y, &on_device, &records];
+        let bound = kernel.bind(&params, &buffers)?;
         recording.dispatch(&bound, params.groups());
     }
     recording.submit()?.wait()?;
@@ -179,14 +179,15 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
         ("checked", 16 * capacity as u64),
         ("gradient_x", plane),
         ("gradient_y", plane),
+        ("gray", 4 * (width * height) as u64),
         ("luma", (width * height) as u64),
-        // Gray, two dispatches of levels, gradients, tracks.
-        ("parameters", 2 * (28 + 2 * 200 + 200 + 240)),
+        // Gray; in either slot two dispatches of levels and the gradients; tracks.
+        ("parameters", 28 + 2 * (2 * 200 + 200) + 248),
         ("pyramid", plane),
         ("records", 48 * capacity as u64),
         ("starts", 16 * capacity as u64),
         ("taps", 8 * (width + height) as u64),
-        ("weights", 4 * 256),
+        ("weights", 4 * 240),
     ];
     assert_eq!(gpu.resident(), resident);
     let pyramids = luma.each_ref().map(|luma| {
@@ -231,11 +232,15 @@ pub fn a_kernel_too_large_is_refused(gpu: &Gpu) -> Outcome {
     }
 }
 
-/// Gray and gradients of all levels.
-fn planes(gpu: &Gpu, pyramid: &Pyramid) -> Result<Vec<Buffer<f32>>, Failed> {
-    let all = |of: fn(&trackweave::kernels::PyramidLevel) -> &[f32]| {
-        pyramid.levels.iter().flat_map(|level| of(level).to_vec()).collect::<Vec<f32>>()
+/// Gray and gradients of both frames, all levels.
+fn planes(gpu: &Gpu, frames: &[Pyramid; 2]) -> Result<[Buffer<f32>; 3], DeviceError> {
+    let all = |name, of: fn(&PyramidLevel) -> &[f32]| {
+        let levels = frames.iter().flat_map(|frame| &frame.levels);
+        gpu.buffer_with(name, &levels.flat_map(|level| of(level).to_vec()).collect::<Vec<f32>>())
     };
-    let planes = [all(|l| &l.gray.data), all(|l| &l.gradient_x), all(|l| &l.gradient_y)];
-    planes.iter().map(|plane| Ok(gpu.buffer_with("plane", plane)?)).collect()
+    Ok([
+        all("gray", |l| &l.gray.data)?,
+        all("gradient_x", |l| &l.gradient_x)?,
+        all("gradient_y", |l| &l.gradient_y)?,
+    ])
 }

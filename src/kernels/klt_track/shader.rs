@@ -7,8 +7,13 @@ use crate::device::{Binding, Buffer, DeviceError, Gpu, Kernel, KernelSource, par
 use crate::klt::{KltOptions, MAX_WINDOW_PX};
 use crate::numerics::fold16;
 
-/// Lanes of a track, a workgroup.
-const LANES: usize = 32;
+/// Lanes of a track, a workgroup, on any adapter.
+const LANES: usize = 16;
+/// Lanes of a track where it has a subgroup.
+const SUBGROUP: usize = 32;
+
+const ROWS: &str = include_str!("../../../shaders/shared/klt_rows.wgsl");
+const COLUMNS: &str = include_str!("../../../shaders/shared/klt_columns.wgsl");
 
 /// The shader for a window of 15 on any adapter.
 pub const SHADER: KernelSource = KernelSource {
@@ -19,22 +24,19 @@ pub const SHADER: KernelSource = KernelSource {
         include_str!("../../../shaders/shared/min_eigenvalue.wgsl"),
         include_str!("../../../shaders/shared/track_record.wgsl"),
         include_str!("../../../shaders/shared/checked_record.wgsl"),
-        include_str!("../../../shaders/shared/fold_workgroup.wgsl"),
+        include_str!("../../../shaders/shared/klt_rows.wgsl"),
         include_str!("../../../shaders/klt_track.wgsl")
     ),
     workgroup: [LANES as u32, 1, 1],
     params: params_layout!(
-        KltTrackParams: shape, first, n_tracks, n_records, n_levels, max_iterations, photometric, epsilon_px, min_eigen,
-        total_weight, forward_backward_px, min_ncc, infinity
+        KltTrackParams: shape, first, n_tracks, n_records, n_levels, previous, frame_len, max_iterations, photometric,
+        epsilon_px, min_eigen, total_weight, forward_backward_px, min_ncc, infinity
     ),
     bindings: &[
         Binding::read("weights"),
-        Binding::read("previous"),
-        Binding::read("previous_x"),
-        Binding::read("previous_y"),
-        Binding::read("current"),
-        Binding::read("current_x"),
-        Binding::read("current_y"),
+        Binding::read("gray"),
+        Binding::read("gradient_x"),
+        Binding::read("gradient_y"),
         Binding::read("starts"),
         Binding::read_write("records"),
     ],
@@ -54,6 +56,10 @@ pub struct KltTrackParams {
     pub n_records: u32,
     /// Levels of the pyramids.
     pub n_levels: u32,
+    /// The frame, 0 or 1, that the tracks start in.
+    pub previous: u32,
+    /// Pixels of a frame's pyramid.
+    pub frame_len: u32,
     /// As in `TrackParams`.
     pub max_iterations: u32,
     /// As in `TrackParams`.
@@ -73,22 +79,27 @@ pub struct KltTrackParams {
 }
 
 impl KltTrackParams {
-    /// For tracks `first` to `first + n_tracks` of `n_records` in pictures of `width` x `height`.
+    /// For tracks `first` to `first + n_tracks` of `n_records` from frame `previous` to the other, both of
+    /// `width` x `height`.
     pub fn new(
         options: &KltOptions,
         [width, height]: [usize; 2],
+        previous: usize,
         first: usize,
         n_tracks: usize,
         n_records: usize,
     ) -> KltTrackParams {
+        let shape = PyramidShape::new(width, height, options.levels as usize);
         let TrackParams { window_px, max_iterations, epsilon_px, min_eigen, photometric } =
             options.track_params();
         KltTrackParams {
-            shape: PyramidShape::new(width, height, options.levels as usize),
+            shape,
             first: first as u32,
             n_tracks: n_tracks as u32,
             n_records: n_records as u32,
             n_levels: options.levels,
+            previous: previous as u32,
+            frame_len: shape.pixels() as u32,
             max_iterations,
             photometric,
             epsilon_px,
@@ -106,7 +117,7 @@ impl KltTrackParams {
     }
 }
 
-const MOST_CHUNKS: usize = 2 * pairs(MAX_WINDOW_PX as usize);
+const MOST_CHUNKS: usize = chunks(MAX_WINDOW_PX as usize);
 
 fn total_weight(window_px: usize) -> f32 {
     let mut total = [0.0; 16];
@@ -118,52 +129,52 @@ fn total_weight(window_px: usize) -> f32 {
     fold16(total)
 }
 
-/// What the samples of a window of `window_px` count, up to a multiple of 32.
+/// What the samples of a window of `window_px` count, up to a multiple of sixteen.
 pub fn weights_on_device(gpu: &Gpu, window_px: usize) -> Result<Buffer<f32>, DeviceError> {
-    let used = LANES * pairs(window_px);
+    let used = LANES * chunks(window_px);
     gpu.buffer_with("weights", &weights::<MOST_CHUNKS>(window_px).as_flattened()[..used])
 }
 
-/// The kernel for a window of `window_px`: with sums over subgroups where those of the adapter hold a track's lanes, else
-/// through workgroup memory.
+/// The kernel for a window of `window_px`: a column a lane where the adapter's subgroups hold it, else rows in workgroup
+/// memory.
 ///
 /// # Errors
 /// The window needs more workgroup memory than the adapter has, or the shader does not compile.
 pub fn kernel(gpu: &Gpu, window_px: usize) -> Result<Kernel, DeviceError> {
-    let by_subgroup = gpu.smallest_subgroup().is_some_and(|size| size >= LANES);
-    let bytes = workgroup_bytes(window_px, by_subgroup);
-    gpu.check_workgroup_memory(SHADER.name, bytes)?;
-    gpu.kernel_of_text(&SHADER, &text(window_px, by_subgroup))
+    if gpu.smallest_subgroup().is_some_and(|size| size >= SUBGROUP) && window_px <= SUBGROUP {
+        return gpu.kernel_of_text(&SHADER, &text_by_columns(window_px));
+    }
+    gpu.check_workgroup_memory(SHADER.name, workgroup_bytes(window_px))?;
+    gpu.kernel_of_text(&SHADER, &text_by_rows(window_px))
 }
 
-/// Chunks of sixteen samples of a window, in pairs.
-const fn pairs(window_px: usize) -> usize {
+/// Chunks of sixteen samples of a window.
+const fn chunks(window_px: usize) -> usize {
     (window_px * window_px).div_ceil(LANES)
 }
 
-/// Text of the shader for a window of `window_px`.
-fn text(window_px: usize, by_subgroup: bool) -> String {
+fn text_by_rows(window_px: usize) -> String {
     let text = SHADER.wgsl.replacen("WINDOW = 15u", &format!("WINDOW = {window_px}u"), 1);
-    let workgroup = include_str!("../../../shaders/shared/fold_workgroup.wgsl");
-    let subgroup = include_str!("../../../shaders/shared/fold_subgroup.wgsl");
-    let text = if by_subgroup { text.replacen(workgroup, subgroup, 1) } else { text };
-    unrolled(text, |bound| match bound {
-        "PAIRS" => pairs(window_px),
-        bound => bound.trim_end_matches('u').parse().expect("the bound of a loop"),
-    })
+    unrolled(text, chunks(window_px))
 }
 
-/// Writes out the loops `for (var i = 0u; i < BOUND; i++) { // unroll`.
-fn unrolled(mut text: String, count: impl Fn(&str) -> usize) -> String {
+fn text_by_columns(window_px: usize) -> String {
+    let span = window_px.next_power_of_two();
+    let constants = format!("enable subgroups;\nconst WINDOW = {window_px}u;\nconst SPAN = {span}u;");
+    let text = SHADER.wgsl.replacen("const WINDOW = 15u;", &constants, 1).replacen(ROWS, COLUMNS, 1);
+    unrolled(text, window_px.div_ceil(SUBGROUP / span))
+}
+
+/// Writes out the loops `for (var i = 0u; i < BOUND; i++) { // unroll`, which are of `count` turns.
+fn unrolled(mut text: String, count: usize) -> String {
     const MARK: &str = "{ // unroll";
     while let Some(mark) = text.find(MARK) {
         let start = text[..mark].rfind("for (var ").expect("a loop");
-        let words: Vec<&str> = text[start..mark].split_whitespace().collect();
-        let (variable, bound) = (words[2], words[7].trim_end_matches(';'));
+        let variable = text[start..mark].split_whitespace().nth(2).expect("a variable");
         let body_start = mark + MARK.len();
         let body = &text[body_start..body_start + block_len(&text[body_start..])];
         let copy = |i: usize| format!("{{{}}}\n", with_value(body, variable, i));
-        let copies: String = (0..count(bound)).map(copy).collect();
+        let copies: String = (0..count).map(copy).collect();
         let end = body_start + body.len() + 1;
         text.replace_range(start..end, &copies);
     }
@@ -196,10 +207,10 @@ fn with_value(body: &str, variable: &str, value: usize) -> String {
     out + &body[done..]
 }
 
-/// Bytes of `rows`, and of what the sums go through.
-fn workgroup_bytes(window_px: usize, by_subgroup: bool) -> usize {
-    let rows = LANES * pairs(window_px) + 2 * window_px + LANES;
-    rows * size_of::<f32>() + if by_subgroup { 0 } else { 16 * 16 + 4 }
+/// Bytes of `rows`, and of what the sums and the lanes' agreement go through.
+fn workgroup_bytes(window_px: usize) -> usize {
+    let rows = LANES * chunks(window_px) + 2 * window_px + LANES;
+    rows * size_of::<f32>() + 16 * LANES + 4
 }
 
 #[cfg(test)]
@@ -209,17 +220,12 @@ mod tests {
     #[test]
     fn marked_loops_are_written_out() {
         let text =
-            "a;\nfor (var m = 0u; m < PAIRS; m++) { // unroll\n    if x { sum += rows[m] + mm; }\n}\nb;\n";
-        let found = unrolled(text.into(), |bound| if bound == "PAIRS" { 2 } else { 0 });
+            "a;\nfor (var m = 0u; m < ALL; m++) { // unroll\n    if x { sum += rows[m] + mm; }\n}\nb;\n";
         let body = |m: u32| format!("{{\n    if x {{ sum += rows[{m}u] + mm; }}\n}}\n");
-        assert_eq!(found, format!("a;\n{}{}\nb;\n", body(0), body(1)));
-        for by_subgroup in [false, true] {
-            assert!(!text_has_marks(15, by_subgroup));
-            assert_eq!(super::text(21, by_subgroup).contains("subgroupShuffleXor"), by_subgroup);
+        assert_eq!(unrolled(text.into(), 2), format!("a;\n{}{}\nb;\n", body(0), body(1)));
+        for (text, is_by_columns) in [(text_by_rows(21), false), (text_by_columns(21), true)] {
+            assert!(!text.contains("// unroll"));
+            assert_eq!(text.contains("subgroupShuffleXor"), is_by_columns);
         }
-    }
-
-    fn text_has_marks(window_px: usize, by_subgroup: bool) -> bool {
-        super::text(window_px, by_subgroup).contains("// unroll")
     }
 }
