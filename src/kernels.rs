@@ -31,7 +31,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 13] = [
+pub const KERNELS: [&KernelSource; 15] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -40,6 +40,8 @@ pub const KERNELS: [&KernelSource; 13] = [
     &eigen_max::SHADER,
     &klt_track::SHADER,
     &klt_check::SHADER,
+    &klt_patch::SHADER,
+    &klt_anchor::SHADER,
     &klt_occupancy::SHADER,
     &klt_select::SHADER,
     &klt_suppress::SHADER,

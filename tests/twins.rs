@@ -5,6 +5,8 @@
 mod comparison;
 #[path = "twins/gray.rs"]
 mod gray;
+#[path = "twins/klt_anchor.rs"]
+mod klt_anchor;
 #[path = "support/klt_scene.rs"]
 mod klt_scene;
 #[path = "twins/klt_track.rs"]
@@ -33,7 +35,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 13] = [
+const CHECKS: [(&str, Check); 15] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -42,6 +44,8 @@ const CHECKS: [(&str, Check); 13] = [
     ("eigen_max", selection::eigen_max),
     ("klt_track", klt_track::klt_track),
     ("klt_check", tracks::klt_check),
+    ("klt_patch", klt_anchor::klt_patch),
+    ("klt_anchor", klt_anchor::klt_anchor),
     ("klt_occupancy", selection::klt_occupancy),
     ("klt_select", selection::klt_select),
     ("klt_suppress", selection::klt_suppress),

@@ -9,11 +9,13 @@
 use rayon::prelude::*;
 
 use self::sampler::Sampler;
+pub use self::shader::{KltAnchorParams, SHADER, kernel};
 use super::klt_patch::{PatchSums, TemplateSums, chunks};
 use crate::numerics::vectorized;
 use crate::picture::GrayImage;
 
 mod sampler;
+mod shader;
 
 /// What `klt_anchor` needs besides picture, patches and records.
 #[derive(Clone, Copy, Debug, PartialEq)]

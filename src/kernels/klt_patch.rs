@@ -8,9 +8,13 @@
 
 use rayon::prelude::*;
 
+pub(super) use self::shader::folding;
+pub use self::shader::{IS_NEW, KltPatchParams, SHADER, kernel, window_on_device};
 use super::PyramidLevel;
 use super::klt_track::window::{Outside, Place, read, under_len, weights};
 use crate::numerics::{fold_all, vectorized};
+
+mod shader;
 
 /// Largest window of a patch.
 pub const MAX_PATCH_PX: usize = 31;
@@ -32,7 +36,8 @@ pub struct PatchParams {
 
 /// Sums over a patch, or over the part of it that both pictures show: w the weight, D the steepest descent images gx,
 /// gy, u gx, v gx, u gy, v gy, where u and v go from -1 to 1 across the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct TemplateSums {
     /// w
     pub weight: f32,
@@ -47,7 +52,8 @@ pub struct TemplateSums {
 }
 
 /// What a patch is besides its samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct PatchSums {
     /// Weighted mean of the gray, taken off the samples.
     pub mean: f32,
