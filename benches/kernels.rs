@@ -191,7 +191,7 @@ fn selection_chain(gpu: &Gpu, width: usize, height: usize) -> Result<Chain, Box<
 
     let params = ScharrParams { shape, n_levels: 1, n_pixels: n as u32 };
     chain.link(gpu, &scharr::SHADER, &params, &[&pyramid, &gx, &gy], scharr::SHADER.flat_groups(n))?;
-    let params = EigenMapParams { width: w, height: h, margin: 7 };
+    let params = EigenMapParams { width: w, height: h, margin: 7, begin: 0 };
     let groups = eigen_map::SHADER.groups([width, height, 1]);
     chain.link(gpu, &eigen_map::SHADER, &params, &[&gx, &gy, &eigen], groups)?;
     let mut largest = eigen.clone();

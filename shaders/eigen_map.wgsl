@@ -9,6 +9,7 @@ struct Params {
     width: u32,
     height: u32,
     margin: u32,
+    begin: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -35,7 +36,7 @@ fn main(@builtin(global_invocation_id) at: vec3u) {
     var yy = 0.0;
     for (var row = 0u; row < 3u; row++) {
         for (var column = 0u; column < 3u; column++) {
-            let i = pixel + row * params.width + column - params.width - 1u;
+            let i = params.begin + pixel + row * params.width + column - params.width - 1u;
             let dx = gradient_x[i];
             let dy = gradient_y[i];
             xx += dx * dx;

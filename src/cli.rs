@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use trackweave::device;
 use trackweave::geometry::camera::CameraOptions;
 use trackweave::launcher::{PipelineRequest, RunRequest, StageFlag};
 
@@ -41,6 +42,8 @@ pub enum Command {
         /// Replace an earlier demo
         #[arg(long)]
         overwrite: bool,
+        #[command(flatten)]
+        device: DeviceArgs,
     },
     /// Run a pipeline, keep nothing, print throughput and the time of each stage
     Profile {
@@ -115,15 +118,26 @@ pub struct WorkArgs {
     /// Seed of RANSAC
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
-    /// Where kernels run
-    #[arg(long, default_value = "auto")]
-    pub backend: BackendChoice,
+    /// Where kernels run.
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Write tracks.csv
     #[arg(long)]
     pub tracks: bool,
 }
 
 /// Where kernels are asked to run.
+#[derive(Debug, Args)]
+pub struct DeviceArgs {
+    /// Where kernels run
+    #[arg(long, default_value = "auto")]
+    pub backend: BackendChoice,
+    /// Adapter to run them on: a part of its name; software adapters are taken by name only
+    #[arg(long, value_name = "NAME")]
+    pub adapter: Option<String>,
+}
+
+/// The words for where kernels are asked to run.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub enum BackendChoice {
     /// A GPU if there is one, else the CPU
@@ -132,6 +146,16 @@ pub enum BackendChoice {
     Gpu,
     /// The CPU
     Cpu,
+}
+
+impl From<BackendChoice> for device::BackendChoice {
+    fn from(choice: BackendChoice) -> Self {
+        match choice {
+            BackendChoice::Auto => device::BackendChoice::Auto,
+            BackendChoice::Gpu => device::BackendChoice::Gpu,
+            BackendChoice::Cpu => device::BackendChoice::Cpu,
+        }
+    }
 }
 
 impl From<PipelineArgs> for PipelineRequest {
@@ -148,11 +172,6 @@ impl From<PipelineArgs> for PipelineRequest {
 impl WorkArgs {
     /// The request; `out` and `overwrite` are for `run` to fill in.
     pub fn into_request(self) -> Result<RunRequest, String> {
-        if self.backend == BackendChoice::Gpu {
-            return Err(
-                "--backend gpu: this build has only the CPU backend; give --backend cpu or auto".into()
-            );
-        }
         let flags = self.flags();
         let [input] = <[String; 1]>::try_from(self.input).map_err(|inputs| {
             format!("--input is given {} times, but a run takes 1; run them one after another", inputs.len())
@@ -163,6 +182,8 @@ impl WorkArgs {
             seed: self.seed,
             camera: CameraOptions { model: self.camera_model, params: self.camera_params },
             max_image_size_px: self.max_image_size,
+            backend: self.device.backend.into(),
+            adapter: self.device.adapter,
             ..RunRequest::default()
         })
     }

@@ -33,6 +33,8 @@
 //! # }
 //! ```
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::adapter::{Adapter, AdapterKind};
@@ -76,9 +78,10 @@ pub enum BackendChoice {
 }
 
 /// What was chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Device {
     /// The twins.
+    #[default]
     Cpu,
     /// The shaders.
     Gpu(Gpu),
@@ -89,10 +92,13 @@ impl Device {
     /// only. With `Auto` a name asks for the GPU.
     ///
     /// # Errors
-    /// There is no such adapter, or it refuses.
+    /// There is no such adapter, it refuses, or it is named beside the CPU.
     pub fn choose(choice: BackendChoice, adapter: Option<&str>) -> Result<Device, DeviceError> {
         if choice == BackendChoice::Cpu {
-            return Ok(Device::Cpu);
+            return match adapter {
+                None => Ok(Device::Cpu),
+                Some(name) => Err(DeviceError::NotForCpu { name: name.to_owned() }),
+            };
         }
         match Gpu::open(adapter) {
             Err(DeviceError::NoAdapter { .. }) if choice == BackendChoice::Auto => Ok(Device::Cpu),
@@ -105,6 +111,23 @@ impl Device {
         match self {
             Device::Cpu => Backend::Cpu,
             Device::Gpu(_) => Backend::Gpu,
+        }
+    }
+
+    /// Name of the adapter; none for the CPU.
+    pub fn adapter(&self) -> Option<&str> {
+        match self {
+            Device::Cpu => None,
+            Device::Gpu(gpu) => Some(&gpu.adapter().name),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+            Device::Gpu(gpu) => write!(f, "gpu ({})", gpu.adapter().name),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod descriptor;
 pub mod dog;
+pub mod eigen_at;
 pub mod eigen_map;
 pub mod eigen_max;
 pub mod extrema;
@@ -31,13 +32,14 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 15] = [
+pub const KERNELS: [&KernelSource; 16] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
     &scharr::SHADER,
     &eigen_map::SHADER,
     &eigen_max::SHADER,
+    &eigen_at::SHADER,
     &klt_track::SHADER,
     &klt_check::SHADER,
     &klt_patch::SHADER,

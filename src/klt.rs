@@ -1,21 +1,29 @@
-//! The tracker's host side: options by picture size, tracking there and back, the anchors of tracks at their seeds, and
-//! the selection of points to track.
+//! The tracker over both backends, and its host side: options by picture size, tracking there and back, the anchors of
+//! tracks at their seeds, and the selection of points to track.
 
 pub use self::anchor::Anchors;
-pub use self::gpu::{GpuTracker, LumaLayout};
+pub use self::corners::{Corners, Structure};
+pub use self::cpu::CpuTracker;
+pub use self::gpu::GpuTracker;
 pub use self::options::{
     KltOptionError, KltOptions, KltPushOptions, MAX_CAPACITY, MAX_LEVELS, MAX_WINDOW_PX,
 };
 pub use self::select::{EigenMap, SelectScratch, SelectedPoint, eigen_map_of, select_points};
+pub use self::tracker::Tracker;
+
+use self::select::best_first;
 
 use crate::kernels::Pyramid;
 use crate::kernels::klt_check::klt_check;
 use crate::kernels::klt_track::{TrackRecord, klt_track};
 
 mod anchor;
+mod corners;
+mod cpu;
 mod gpu;
 mod options;
 mod select;
+mod tracker;
 
 /// Buffers of the tracking, kept from frame to frame.
 #[derive(Debug, Default)]

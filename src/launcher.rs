@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::device::Backend;
+use crate::device::{BackendChoice, Device, DeviceError};
 use crate::error::with_causes;
 use crate::geometry::camera::{Camera, CameraError, CameraOptions};
 use crate::message::VerifiedFrame;
@@ -41,6 +41,10 @@ pub struct RunRequest {
     pub camera: CameraOptions,
     /// Longer side of exported pictures; none: full size.
     pub max_image_size_px: Option<u32>,
+    /// Where kernels are asked to run.
+    pub backend: BackendChoice,
+    /// A part of the name of the adapter to take.
+    pub adapter: Option<String>,
 }
 
 /// A pipeline and what the command line changes of it.
@@ -114,6 +118,9 @@ pub enum RequestError {
     /// In the camera.
     #[error("--camera-model, --camera-params: {0}")]
     Camera(#[from] CameraError),
+    /// In where kernels are asked to run.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// In the place of the result.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -158,11 +165,21 @@ impl PipelineRequest {
 /// Runs a pipeline and publishes its result in `request.out`; where a stage fails or the record cannot be written, what
 /// there is in `OUT.partial`.
 pub fn run(request: &RunRequest, progress: Arc<Progress>) -> Result<RunRecord, LaunchError> {
+    run_on(request, || choose_device(request), progress)
+}
+
+/// As `run`, on a device of the caller's.
+pub fn run_on(
+    request: &RunRequest,
+    device: impl FnOnce() -> Result<Device, LaunchError>,
+    progress: Arc<Progress>,
+) -> Result<RunRecord, LaunchError> {
     let plan = request.pipeline.plan()?;
     check_camera(&request.camera)?;
     check_input_stays(request)?;
+    let device = device()?;
     let output = OutputFolder::prepare(&request.out, request.overwrite).map_err(|error| all(vec![error]))?;
-    let (outcome, record) = run_in(request, &plan, &output.path(), progress)?;
+    let (outcome, record) = run_in(request, &plan, device, &output.path(), progress)?;
     let written = write_record(&record, &output.path());
     match (outcome.failure, written) {
         (None, Ok(())) => {
@@ -181,9 +198,10 @@ pub fn run(request: &RunRequest, progress: Arc<Progress>) -> Result<RunRecord, L
 pub fn profile(request: &RunRequest, progress: Arc<Progress>) -> Result<(RunRecord, Duration), LaunchError> {
     let plan = request.pipeline.plan()?;
     check_camera(&request.camera)?;
+    let device = choose_device(request)?;
     let folder = tempfile::tempdir()
         .map_err(|error| OutputError::Write { path: std::env::temp_dir(), why: error.to_string() })?;
-    let (outcome, record) = run_in(request, &plan, folder.path(), progress.clone())?;
+    let (outcome, record) = run_in(request, &plan, device, folder.path(), progress.clone())?;
     match outcome.failure {
         None => Ok((record, progress.elapsed())),
         Some(failure) => Err(LaunchError::Profile(failure)),
@@ -193,6 +211,7 @@ pub fn profile(request: &RunRequest, progress: Arc<Progress>) -> Result<(RunReco
 fn run_in(
     request: &RunRequest,
     plan: &Plan,
+    device: Device,
     folder: &Path,
     progress: Arc<Progress>,
 ) -> Result<(Outcome, RunRecord), LaunchError> {
@@ -204,12 +223,13 @@ fn run_in(
         camera: request.camera.clone(),
         max_image_size_px: request.max_image_size_px,
         verdict_lag_frames: plan.verdict_lag_frames,
+        device: device.clone(),
         record: record.clone(),
     };
     let mut built = plan.build(&context).map_err(all)?;
     let watching = progress.clone();
     built.graph.observe("export", move |frame: &VerifiedFrame| watching.frame(frame));
-    progress.begin(&format!("{} on {}, backend cpu", request.pipeline.name, request.input));
+    progress.begin(&format!("{} on {}, backend {device}", request.pipeline.name, request.input));
     let outcome = built.graph.run();
     progress.end();
 
@@ -222,13 +242,18 @@ fn run_in(
         "verdict_lag_frames": plan.verdict_lag_frames,
         "stages": built.options,
     });
-    record.backend = Backend::Cpu;
+    record.backend = device.backend();
+    record.adapter = device.adapter().map(str::to_owned);
     record.seed = request.seed;
     record.stages = outcome.stages.clone();
     if let Some(failure) = &outcome.failure {
         record.warnings.insert(0, failure.to_string());
     }
     Ok((outcome, record))
+}
+
+fn choose_device(request: &RunRequest) -> Result<Device, LaunchError> {
+    Device::choose(request.backend, request.adapter.as_deref()).map_err(|error| all(vec![error]))
 }
 
 /// What `--overwrite` removes must not hold the input.
@@ -261,6 +286,7 @@ pub fn summary(record: &RunRecord, out: &Path) -> serde_json::Value {
         "out": out,
         "version": record.version,
         "backend": record.backend,
+        "adapter": record.adapter,
         "seed": record.seed,
         "frames": record.frames.len(),
         "keyframes": record.keyframes.len(),

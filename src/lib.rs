@@ -26,6 +26,7 @@ pub mod picture;
 pub mod video;
 
 pub mod device;
+pub mod gray;
 pub mod kernels;
 pub mod klt;
 pub mod numerics;

@@ -24,7 +24,10 @@ fn main() -> ExitCode {
         Command::Graph { pipeline, dot: false } => plan(pipeline.into(), draw::text),
         Command::Graph { pipeline, dot: true } => plan(pipeline.into(), draw::dot),
         Command::Stages => print(&draw::stages()),
-        Command::Demo { out, overwrite } => demo(&out, overwrite),
+        Command::Demo { out, overwrite, device } => {
+            let (backend, adapter) = (device.backend.into(), device.adapter);
+            demo(&out, RunRequest { overwrite, backend, adapter, ..RunRequest::default() })
+        }
         Command::Profile { work, json } => profile(work, json),
     };
     match ended {
@@ -93,8 +96,8 @@ fn profile(work: WorkArgs, json: bool) -> Result<(), End> {
     })
 }
 
-fn demo(out: &Path, overwrite: bool) -> Result<(), End> {
-    let request = launcher::demo::prepare(out, overwrite, &Progress::shown())?;
+fn demo(out: &Path, request: RunRequest) -> Result<(), End> {
+    let request = launcher::demo::prepare(out, request, &Progress::shown())?;
     run_shown(&request)?;
     print(&launcher::demo::evaluation(&request.out)?)
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::TwoViewGeometry;
-use crate::kernels::Pyramid;
-use crate::klt::KltOptions;
-use crate::picture::{GrayImage, Picture};
+use crate::gray::Gray;
+use crate::klt::{KltOptions, Structure};
+use crate::picture::Picture;
 
 mod track;
 
@@ -90,7 +90,7 @@ pub struct GrayFrame {
     /// The upright picture, kept for export.
     pub picture: Arc<Picture>,
     /// Gray at analysis size, in [0, 1].
-    pub gray: Arc<GrayImage>,
+    pub gray: Gray,
     /// Analysis and exported size.
     pub sizes: Sizes,
 }
@@ -98,8 +98,8 @@ pub struct GrayFrame {
 /// What seeding needs of the tracker at this frame.
 #[derive(Clone, Debug)]
 pub struct TrackerFrame {
-    /// The frame's pyramid.
-    pub pyramid: Arc<Pyramid>,
+    /// What the frame's corners are found in.
+    pub structure: Structure,
     /// The options the tracker runs with at this size.
     pub options: Arc<KltOptions>,
 }
@@ -112,7 +112,7 @@ pub struct TrackedFrame {
     /// The upright picture, kept for export.
     pub picture: Arc<Picture>,
     /// Gray at analysis size.
-    pub gray: Arc<GrayImage>,
+    pub gray: Gray,
     /// Analysis and exported size.
     pub sizes: Sizes,
     /// What the tracker leaves for seeding; none where the pipeline has no klt_push.
@@ -166,7 +166,7 @@ pub struct GatedKeyframe {
     /// The upright picture, kept for export.
     pub picture: Arc<Picture>,
     /// Gray at analysis size.
-    pub gray: Arc<GrayImage>,
+    pub gray: Gray,
     /// What the tracker leaves for seeding; none where the pipeline has no klt_push.
     pub tracker: Option<TrackerFrame>,
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use crate::device::Device;
 use crate::geometry::camera::CameraOptions;
 use crate::pipeline::bypass::{NoFeatures, NoJoining, NoMatching, NoTracking, NoVerification, PlainMerge};
 use crate::pipeline::token::{AnyStage, Edges, Gives, Takes, any_source, any_stage};
@@ -87,6 +88,8 @@ pub struct RunContext {
     pub max_image_size_px: Option<u32>,
     /// Frames a verdict travels back.
     pub verdict_lag_frames: u32,
+    /// Where kernels run.
+    pub device: Device,
     /// What export found out, read by the launcher after the run.
     pub record: Arc<Mutex<RunRecord>>,
 }

@@ -50,9 +50,13 @@ impl Place {
         self.0.path().join(name)
     }
 
+    /// On the CPU unless the line says otherwise, so that the machine makes no difference.
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trackweave"));
         command.args(line.split_whitespace()).current_dir(self.0.path());
+        if line.contains("--input") && !line.contains("--backend") {
+            command.args(["--backend", "cpu"]);
+        }
         command
     }
 
@@ -106,7 +110,7 @@ fn wrong_uses_are_explained_and_begin_nothing() {
         "run full --input images --out out --keyframes missing.txt",
         "run full --input images --out out --max-keyframes 0",
         "run full --input images --input images --out out",
-        "run full --input images --out out --backend gpu",
+        "run full --input images --out out --backend cpu --adapter llvmpipe",
         "run full --input images --out out --camera-model FISHY",
         "run full --input images --out out --camera-model PINHOLE --camera-params 1,2,3",
         "run full --out out",

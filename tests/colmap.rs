@@ -26,7 +26,7 @@ fn context(out: &Path) -> RunContext {
         camera: CameraOptions { model: Some("PINHOLE".into()), params: Some(PARAMS.to_vec()) },
         max_image_size_px: None,
         verdict_lag_frames: 4,
-        record: Default::default(),
+        ..RunContext::default()
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use outcome::{Outcome, snapshot};
 use support::Sequence;
 use tempfile::TempDir;
+use trackweave::device::BackendChoice;
 use trackweave::geometry::camera::CameraOptions;
 use trackweave::launcher::progress::Progress;
 use trackweave::launcher::{self, LaunchError, PipelineRequest, RunRequest};
@@ -54,6 +55,7 @@ impl Place {
             pipeline: PipelineRequest { name: pipeline.into(), set, ..PipelineRequest::default() },
             input: self.path("images").to_string_lossy().into_owned(),
             out: self.path("out"),
+            backend: BackendChoice::Cpu,
             ..RunRequest::default()
         }
     }
@@ -66,7 +68,8 @@ impl Place {
     /// The program as a process of its own, with a number of threads for rayon.
     fn call(&self, out: &str, threads: &str, more: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trackweave"));
-        command.args(["run", "full", "--input", "images", "--tracks", "--out", out]).args(more);
+        command.args(["run", "full", "--input", "images", "--tracks", "--backend", "cpu", "--out", out]);
+        command.args(more);
         command.args(EVERY_IMAGE.iter().chain(&["export.matches=true"]).flat_map(|set| ["--set", set]));
         command.current_dir(self.0.path()).env("RAYON_NUM_THREADS", threads).output().unwrap()
     }

@@ -18,6 +18,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use outcome::{Outcome, snapshot};
 use serde_json::Value;
 use tempfile::TempDir;
+use trackweave::device::BackendChoice;
 use trackweave::geometry::camera::CameraOptions;
 use trackweave::launcher::progress::Progress;
 use trackweave::launcher::{self, PipelineRequest, RunRequest};
@@ -66,6 +67,7 @@ fn run(data: &Path, sequence: &str, fps: &str) -> Result<(TempDir, PathBuf), Fai
         input: input.join("video.mp4").to_string_lossy().into_owned(),
         out: out.clone(),
         camera: camera(&input)?,
+        backend: BackendChoice::Cpu,
         ..RunRequest::default()
     };
     launcher::run(&request, Arc::new(Progress::hidden()))?;

@@ -35,13 +35,14 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 16] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
     ("scharr", pyramid::scharr),
     ("eigen_map", selection::eigen_map),
     ("eigen_max", selection::eigen_max),
+    ("eigen_at", selection::eigen_at),
     ("klt_track", klt_track::klt_track),
     ("klt_check", tracks::klt_check),
     ("klt_patch", klt_anchor::klt_patch),

@@ -86,6 +86,7 @@ fn source_and_record(input: &Path, rate: &str) -> Result<(FrameDecode, Record), 
         max_image_size_px: None,
         verdict_lag_frames: 4,
         record: record.clone(),
+        ..RunContext::default()
     };
     let sample_fps = SampleRate::parse(rate).ok_or("no rate")?;
     let options = FrameDecodeOptions { sample_fps, ..Default::default() };

@@ -19,6 +19,12 @@ pub enum DeviceError {
         /// The adapters there are.
         found: Vec<String>,
     },
+    /// An adapter is named beside the CPU.
+    #[error("--adapter {name} asks for a GPU, but --backend cpu for none; leave out one of them")]
+    NotForCpu {
+        /// The name that was given.
+        name: String,
+    },
     /// The driver does not open the adapter.
     #[error("{adapter} does not open: {reason}")]
     Refused {

@@ -17,7 +17,7 @@ pub const SHADER: KernelSource = KernelSource {
         include_str!("../../shaders/eigen_map.wgsl")
     ),
     workgroup: [32, 8, 1],
-    params: params_layout!(EigenMapParams: width, height, margin),
+    params: params_layout!(EigenMapParams: width, height, margin, begin),
     bindings: &[Binding::read("gradient_x"), Binding::read("gradient_y"), Binding::read_write("eigen")],
 };
 
@@ -31,6 +31,8 @@ pub struct EigenMapParams {
     pub height: u32,
     /// Pixels closer to the border are zero; half a window, 1 or more.
     pub margin: u32,
+    /// Where the gradients begin in their buffers.
+    pub begin: u32,
 }
 
 const ROWS: usize = 16;

@@ -2,7 +2,7 @@
 
 use super::KltOptions;
 use crate::kernels::PyramidLevel;
-use crate::kernels::{eigen_map, eigen_max, klt_compact, klt_occupancy, klt_select, klt_suppress};
+use crate::kernels::{eigen_at, eigen_map, eigen_max, klt_compact, klt_occupancy, klt_select, klt_suppress};
 
 /// Smaller eigenvalue of the structure tensor over 3 x 3 pixels (Shi and Tomasi 1994), zero where a tracking window
 /// would leave the frame.
@@ -21,9 +21,9 @@ pub struct EigenMap {
 impl EigenMap {
     /// The value at the pixel nearest to (x, y), zero outside.
     pub fn at(&self, x: f32, y: f32) -> f32 {
-        let (column, row) = ((x + 0.5).floor(), (y + 0.5).floor());
-        let inside = column >= 0.0 && row >= 0.0 && column < self.width as f32 && row < self.height as f32;
-        if inside { self.data[row as usize * self.width + column as usize] } else { 0.0 }
+        let mut value = [0.0];
+        eigen_at::eigen_at(&self.data, self.width, &[[x, y]], &mut value);
+        value[0]
     }
 }
 
@@ -77,6 +77,11 @@ pub fn select_points(
     klt_suppress::klt_suppress(&grid, alive, occupancy, picks, options.min_distance_px, kept);
     let mut points = Vec::new();
     klt_compact::klt_compact(picks, kept, &mut points);
+    best_first(points, room)
+}
+
+/// The strongest `room` of points in the order of their cells.
+pub(super) fn best_first(mut points: Vec<SelectedPoint>, room: usize) -> Vec<SelectedPoint> {
     points.sort_by(|a, b| b.strength.total_cmp(&a.strength));
     points.truncate(room);
     points

@@ -7,15 +7,16 @@ use super::{LaunchError, RunRequest};
 use crate::error::with_causes;
 use crate::scene::demo::Demo;
 
-/// Renders the video and its truth into `folder`. The request runs `full` on it, into `folder`/result.
+/// Renders the video and its truth into `folder`. Makes `request` one to run `full` on it, into `folder`/result.
 #[cfg(feature = "video")]
-pub fn prepare(folder: &Path, overwrite: bool, progress: &Progress) -> Result<RunRequest, LaunchError> {
+pub fn prepare(folder: &Path, request: RunRequest, progress: &Progress) -> Result<RunRequest, LaunchError> {
     use super::output::OutputFolder;
-    use super::{PipelineRequest, StageFlag, all};
+    use super::{PipelineRequest, StageFlag, all, choose_device};
 
     let out = folder.join("result");
-    // Whether the result can be written is known before the work starts.
-    drop(OutputFolder::prepare(&out, overwrite).map_err(|error| all(vec![error]))?);
+    // Whether there is the device, and the result can be written, is known before the work starts.
+    drop(choose_device(&request)?);
+    drop(OutputFolder::prepare(&out, request.overwrite).map_err(|error| all(vec![error]))?);
     let demo = Demo::walk();
     let n_frames = demo.poses.len();
     let video = demo
@@ -28,15 +29,14 @@ pub fn prepare(folder: &Path, overwrite: bool, progress: &Progress) -> Result<Ru
         pipeline: PipelineRequest { name: "full".into(), flags: vec![matches], ..PipelineRequest::default() },
         input: video.path.to_string_lossy().into_owned(),
         out,
-        overwrite,
         camera: video.camera,
-        ..RunRequest::default()
+        ..request
     })
 }
 
 /// Rendering needs a video encoder.
 #[cfg(not(feature = "video"))]
-pub fn prepare(_: &Path, _: bool, _: &Progress) -> Result<RunRequest, LaunchError> {
+pub fn prepare(_: &Path, _: RunRequest, _: &Progress) -> Result<RunRequest, LaunchError> {
     Err(LaunchError::Demo("this build cannot encode video; build it with the feature `video`".into()))
 }
 

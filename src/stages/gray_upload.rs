@@ -1,16 +1,13 @@
 //! Stage `gray_upload`: gray at analysis size.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{RunContext, Stage, StageError};
-use crate::kernels::gray_luma::gray_luma;
-use crate::kernels::gray_rgb::gray_rgb;
+use crate::device::{Device, DeviceError};
+use crate::gray::{Conversion, Shape};
 use crate::message::{Frame, GrayFrame, Sizes};
-use crate::picture::area::AreaTaps;
-use crate::picture::{GrayImage, Picture, PixelLayout};
+use crate::picture::Picture;
 
 /// Options of `gray_upload`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,16 +39,9 @@ pub struct SizeError {
 pub struct GrayUpload {
     analysis_size_px: u32,
     max_image_size_px: Option<u32>,
-    /// Taps and scratch of the last picture's shape.
-    plan: Option<Plan>,
-}
-
-struct Plan {
-    shape: (u32, u32, (u32, u32)),
-    sizes: Sizes,
-    columns: AreaTaps,
-    rows: AreaTaps,
-    scratch: Vec<f32>,
+    device: Device,
+    /// What the last picture's shape asks for.
+    plan: Option<(Sizes, Conversion)>,
 }
 
 impl GrayUpload {
@@ -63,18 +53,19 @@ impl GrayUpload {
         };
         at_least("gray_upload.analysis_size_px", analysis_size_px, 32)?;
         at_least("--max-image-size", max_image_size_px.unwrap_or(1), 1)?;
-        Ok(GrayUpload { analysis_size_px, max_image_size_px, plan: None })
+        Ok(GrayUpload { analysis_size_px, max_image_size_px, device: context.device.clone(), plan: None })
     }
 
-    fn plan(&mut self, picture: &Picture) -> &mut Plan {
-        let shape = (picture.width, picture.height, picture.pixel_aspect);
-        if self.plan.as_ref().is_none_or(|plan| plan.shape != shape) {
-            let sizes = sizes(picture.square_size(), self.analysis_size_px, self.max_image_size_px);
-            let (columns, rows) = AreaTaps::of_picture(picture, sizes.analysis.0, sizes.analysis.1);
-            let scratch = vec![0.0; columns.n_in * rayon::current_num_threads()];
-            self.plan = Some(Plan { shape, sizes, columns, rows, scratch });
-        }
-        self.plan.as_mut().expect("made above")
+    fn plan(&mut self, picture: &Picture) -> Result<&mut (Sizes, Conversion), DeviceError> {
+        let plan = self.plan.take().filter(|(_, conversion)| conversion.shape() == Shape::of(picture));
+        let plan = match plan {
+            Some(plan) => plan,
+            None => {
+                let sizes = sizes(picture.square_size(), self.analysis_size_px, self.max_image_size_px);
+                (sizes, Conversion::new(&self.device, picture, sizes.analysis)?)
+            }
+        };
+        Ok(self.plan.insert(plan))
     }
 }
 
@@ -82,18 +73,11 @@ impl Stage for GrayUpload {
     type Takes = Frame;
     type Gives = GrayFrame;
 
-    fn fire(&mut self, frame: Frame) -> Result<GrayFrame, StageError> {
-        frame.picture.check()?;
-        let Plan { sizes, columns, rows, scratch, .. } = self.plan(&frame.picture);
-        let mut gray = GrayImage::new(sizes.analysis.0 as usize, sizes.analysis.1 as usize);
-        let (picture, plane) = (&frame.picture, &frame.picture.planes[0]);
-        let (samples, stride) = (&plane.data, plane.stride);
-        if picture.layout == PixelLayout::Rgb {
-            gray_rgb(samples, stride, columns, rows, scratch, &mut gray.data);
-        } else {
-            gray_luma(samples, stride, picture.full_range, columns, rows, scratch, &mut gray.data);
-        }
-        Ok(GrayFrame { info: frame.info, picture: frame.picture, gray: Arc::new(gray), sizes: *sizes })
+    fn fire(&mut self, Frame { info, picture }: Frame) -> Result<GrayFrame, StageError> {
+        picture.check()?;
+        let (sizes, conversion) = self.plan(&picture)?;
+        let gray = conversion.run(&picture)?;
+        Ok(GrayFrame { info, gray, sizes: *sizes, picture })
     }
 }
 
@@ -120,10 +104,13 @@ fn limited((width, height): (u32, u32), limit: u32) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     use super::*;
+    use crate::kernels::gray_luma::gray_luma;
     use crate::message::FrameInfo;
-    use crate::picture::{ColorMatrix, Plane, rgb_from_picture};
+    use crate::picture::area::AreaTaps;
+    use crate::picture::{ColorMatrix, GrayImage, PixelLayout, Plane, rgb_from_picture};
 
     fn context(max_image_size_px: Option<u32>) -> RunContext {
         RunContext {
@@ -133,7 +120,7 @@ mod tests {
             camera: Default::default(),
             max_image_size_px,
             verdict_lag_frames: 4,
-            record: Arc::default(),
+            ..RunContext::default()
         }
     }
 
@@ -195,7 +182,7 @@ mod tests {
     }
 
     fn assert_found(frame: &GrayFrame, x: f64, y: f64) {
-        let (found_x, found_y) = centre(&frame.gray);
+        let (found_x, found_y) = centre(&frame.gray.host().unwrap());
         let [found_x, found_y] = frame.sizes.exported_from_analysis(found_x, found_y);
         assert!(
             (found_x - x).abs() < 0.02 && (found_y - y).abs() < 0.02,
@@ -259,7 +246,7 @@ mod tests {
                 gray_of(picture(41, 33, layout, full_range, |x, _| levels[x as usize % 5]), 1280, None);
             assert_eq!(frame.sizes.analysis, (41, 33), "enlarged");
             for (x, expected) in [(0, 0.0), (1, 1.0 / 3.0), (2, 1.0), (3, 0.0), (4, 1.0)] {
-                let found = frame.gray.at(x, 7);
+                let found = frame.gray.host().unwrap().at(x, 7);
                 assert!(
                     (found - expected).abs() < 1e-5,
                     "{layout:?} full {full_range}: {found}, not {expected}"
@@ -275,7 +262,7 @@ mod tests {
         for pixel in red.planes[0].data.chunks_exact_mut(27).flat_map(|row| row[..24].chunks_exact_mut(3)) {
             pixel.copy_from_slice(&[255, 0, 51]);
         }
-        let found = gray_of(red, 64, None).gray.at(5, 5);
+        let found = gray_of(red, 64, None).gray.host().unwrap().at(5, 5);
         assert!((found - (0.299 + 0.114 * 0.2)).abs() < 1e-6, "{found}");
     }
 

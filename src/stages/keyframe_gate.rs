@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::DeviceError;
 use crate::error::OptionError;
+use crate::gray::Gray;
 use crate::message::{
     EndReason, FrameInfo, GateDecision, GateReason, GatedFrame, GatedKeyframe, TrackTable, TrackedFrame,
 };
-use crate::picture::GrayImage;
 use crate::stages::{RunContext, Stage, StageError, StreamEnd};
 
 mod phase;
@@ -96,7 +96,7 @@ pub struct KeyframeGate {
 #[derive(Debug)]
 struct LastKeyframe {
     pts_ns: u64,
-    gray: Arc<GrayImage>,
+    gray: Gray,
     /// Made of `gray` when the test `phase` first asks.
     spectrum: Option<Spectrum>,
     /// Tracks that were there and could not be followed since (ends 1 to 5).
@@ -111,8 +111,8 @@ impl KeyframeGate {
         Ok(KeyframeGate { options, listed, n_keyframes: 0, last: None })
     }
 
-    fn decide(&mut self, frame: &TrackedFrame) -> GateDecision {
-        let decision = |kept, reason| GateDecision { kept, reason, motion_px: None };
+    fn decide(&mut self, frame: &TrackedFrame) -> Result<GateDecision, DeviceError> {
+        let decision = |kept, reason| Ok(GateDecision { kept, reason, motion_px: None });
         if let Some(listed) = &mut self.listed {
             let sampled = listed.get_mut(&frame.info.number).map(|sampled| *sampled = true);
             return decision(sampled.is_some(), GateReason::Listed);
@@ -135,11 +135,11 @@ impl KeyframeGate {
                     None => return decision(true, GateReason::Lost),
                     motion_px => (motion_px, GateReason::Tracks),
                 },
-                GateTest::Phase => (last.motion_to(&frame.gray), GateReason::Phase),
+                GateTest::Phase => (last.motion_to(&frame.gray)?, GateReason::Phase),
             };
             if let Some(motion) = motion_px {
                 let kept = motion >= frame.sizes.scaled(self.options.min_motion_px);
-                return GateDecision { kept, reason, motion_px };
+                return Ok(GateDecision { kept, reason, motion_px });
             }
         }
         decision(true, GateReason::Undecided)
@@ -163,11 +163,11 @@ impl Stage for KeyframeGate {
         if let Some(last) = &mut self.last {
             last.n_lost += frame.ends.iter().filter(|end| end.reason != EndReason::Age).count();
         }
-        let gate = self.decide(&frame);
+        let gate = self.decide(&frame)?;
         let keyframe = gate.kept.then(|| {
             let keyframe = self.n_keyframes;
             self.n_keyframes += 1;
-            let gray = Arc::clone(&frame.gray);
+            let gray = frame.gray.clone();
             self.last = Some(LastKeyframe { pts_ns: frame.info.pts_ns, gray, spectrum: None, n_lost: 0 });
             GatedKeyframe { keyframe, picture: frame.picture, gray: frame.gray, tracker: frame.tracker }
         });
@@ -202,10 +202,13 @@ struct GateError {
 }
 
 impl LastKeyframe {
-    fn motion_to(&mut self, gray: &GrayImage) -> Option<f32> {
-        let spectrum = self.spectrum.get_or_insert_with(|| Spectrum::new(&self.gray));
-        let [dx, dy] = spectrum.displacement_to(&Spectrum::new(gray))?;
-        Some((dx * dx + dy * dy).sqrt())
+    fn motion_to(&mut self, gray: &Gray) -> Result<Option<f32>, DeviceError> {
+        let spectrum = match &mut self.spectrum {
+            Some(spectrum) => spectrum,
+            none => none.insert(Spectrum::new(&*self.gray.host()?)),
+        };
+        let displacement = spectrum.displacement_to(&Spectrum::new(&*gray.host()?));
+        Ok(displacement.map(|[dx, dy]| (dx * dx + dy * dy).sqrt()))
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::klt::{EigenMap, KltOptions, SelectScratch, eigen_map_of, select_points};
+use crate::device::DeviceError;
+use crate::klt::{Corners, KltOptions};
 use crate::message::{
     Claim, EndReason, FeaturedFrame, FeaturedKeyframe, FrameLog, JoinedFrame, Keyframe, KltPair, Sizes,
     Track, TrackEnd, TrackRow, TrackTable, TrackerFrame, Verdict,
@@ -44,7 +45,6 @@ pub struct KeyframeJoinOptionError(f32);
 /// The stage.
 pub struct KeyframeJoin {
     options: KeyframeJoinOptions,
-    scratch: SelectScratch,
 }
 
 impl KeyframeJoin {
@@ -56,11 +56,16 @@ impl KeyframeJoin {
         if !(0.1..=8.0).contains(&options.join_radius_px) {
             return Err(KeyframeJoinOptionError(options.join_radius_px));
         }
-        Ok(KeyframeJoin { options, scratch: SelectScratch::default() })
+        Ok(KeyframeJoin { options })
     }
 
     /// Joins, claims and seeds at a keyframe.
-    fn weave(&mut self, table: &mut TrackTable, kept: &FeaturedKeyframe, sizes: Sizes) -> Woven {
+    fn weave(
+        &self,
+        table: &mut TrackTable,
+        kept: &FeaturedKeyframe,
+        sizes: Sizes,
+    ) -> Result<Woven, DeviceError> {
         let points = points_from_features(&kept.features);
         let radius_px = sizes.scaled(self.options.join_radius_px);
         let assigned = join::assign(&table.tracks, &points, sizes.analysis, radius_px);
@@ -76,18 +81,24 @@ impl KeyframeJoin {
                 table,
                 tracker,
                 Refresh { points: &points, claimed: &claimed, sizes, keyframe: kept.keyframe },
-            );
+            )?;
         }
-        woven
+        Ok(woven)
     }
 
     /// Fills the room in the table: unclaimed points first, then selected corners. Returns how many of each.
-    fn refresh(&mut self, table: &mut TrackTable, tracker: &TrackerFrame, at: Refresh) -> (u32, u32) {
+    fn refresh(
+        &self,
+        table: &mut TrackTable,
+        tracker: &TrackerFrame,
+        at: Refresh,
+    ) -> Result<(u32, u32), DeviceError> {
         let options = &*tracker.options;
-        let eigen = eigen_map_of(&tracker.pyramid.levels[0], options.window_px);
+        let positions = positions_of(at.points);
+        let corners = tracker.structure.corners(options, &positions)?;
         let alive: Vec<[f32; 2]> = table.tracks.iter().map(|t| [t.x, t.y]).collect();
         let room = (options.capacity as usize).saturating_sub(alive.len());
-        let seeds = seed_points(&at, &alive, &eigen, options);
+        let seeds = seed_points(&at, &alive, &corners, options);
         for &index in seeds.iter().take(room) {
             let point = &at.points[index];
             let claim = Claim { keyframe: at.keyframe, keypoint: point.keypoint };
@@ -96,18 +107,18 @@ impl KeyframeJoin {
         let n_seeds = seeds.len().min(room);
         let room = room - n_seeds;
         if !self.options.fill_ins || room == 0 {
-            return (n_seeds as u32, 0);
+            return Ok((n_seeds as u32, 0));
         }
         let alive: Vec<[f32; 2]> = table.tracks.iter().map(|t| [t.x, t.y]).collect();
-        let selected = select_points(&eigen, &alive, options, room, &mut self.scratch);
+        let selected = corners.select(&alive, options, room)?;
         let radius_px = at.sizes.scaled(self.options.join_radius_px);
-        let nearest = points::Buckets::new(&positions_of(at.points), at.sizes.analysis, radius_px.max(4.0));
+        let nearest = points::Buckets::new(&positions, at.sizes.analysis, radius_px.max(4.0));
         for corner in &selected {
             let claim = nearest_point([corner.x, corner.y], at.points, &nearest, radius_px)
                 .map(|point| Claim { keyframe: at.keyframe, keypoint: point.keypoint });
             push_track(table, [corner.x, corner.y], claim);
         }
-        (n_seeds as u32, selected.len() as u32)
+        Ok((n_seeds as u32, selected.len() as u32))
     }
 }
 
@@ -128,16 +139,15 @@ struct Refresh<'a> {
 }
 
 /// Points that become seeds, the best first.
-fn seed_points(at: &Refresh, alive: &[[f32; 2]], eigen: &EigenMap, options: &KltOptions) -> Vec<usize> {
-    let threshold = options.quality_level * eigen.max;
-    let strength = |point: &Point| eigen.at(point.x, point.y);
+fn seed_points(at: &Refresh, alive: &[[f32; 2]], corners: &Corners, options: &KltOptions) -> Vec<usize> {
+    let threshold = options.quality_level * corners.largest;
     let candidates = seed::candidates(
         at.points,
         at.claimed,
         alive,
         at.sizes.analysis,
         options.min_distance_px,
-        strength,
+        &corners.at_points,
         threshold,
     );
     seed::order_by_cell(&candidates, at.points, at.sizes.analysis)
@@ -185,12 +195,14 @@ impl Stage for KeyframeJoin {
     fn fire(&mut self, (frame, verdict): Self::Takes) -> Result<Self::Gives, StageError> {
         let FeaturedFrame { info, sizes, gate, tracks: mut table, mut ends, keyframe } = frame;
         apply_verdict(&mut table, &verdict, &mut ends);
-        let keyframe = keyframe.map(|kept| {
-            let Woven { pairs, joined, seeds, fill_ins } = self.weave(&mut table, &kept, sizes);
+        let mut joined = |kept: FeaturedKeyframe| -> Result<_, DeviceError> {
+            let Woven { pairs, joined, seeds, fill_ins } = self.weave(&mut table, &kept, sizes)?;
             let FeaturedKeyframe { keyframe, picture, features, tracker: _ } = kept;
             let info = info.clone();
-            (Arc::new(Keyframe { keyframe, info, sizes, picture, features, seeds, joined, fill_ins }), pairs)
-        });
+            let keyframe = Keyframe { keyframe, info, sizes, picture, features, seeds, joined, fill_ins };
+            Ok((Arc::new(keyframe), pairs))
+        };
+        let keyframe = keyframe.map(&mut joined).transpose()?;
         let rows = table.tracks.iter().map(|t| TrackRow { track: t.id, x: t.x, y: t.y }).collect();
         let log = FrameLog { info, sizes, gate, rows, ends };
         Ok((JoinedFrame { log, keyframe }, table))

@@ -1,35 +1,20 @@
 //! Tracks every live track into the next frame: pyramid, forward, backward, check, anchor; ends 1 to 5 and 7.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use thiserror::Error;
 
 pub use crate::klt::{KltOptionError, KltPushOptions};
 
-use crate::kernels::Pyramid;
+use crate::device::{Backend, Device};
 use crate::kernels::klt_track::TrackRecord;
-use crate::klt::{Anchors, KltOptions, TrackScratch, push_tracks};
+use crate::klt::Tracker;
 use crate::message::{EndReason, GrayFrame, Track, TrackEnd, TrackTable, TrackedFrame, TrackerFrame};
 use crate::stages::{RunContext, Stage, StageError};
 
-/// Pyramids given away and remembered for their buffers.
-const REMEMBERED: usize = 16;
-
-/// The stage. Keeps the previous frame's pyramid and the anchors of the live tracks.
+/// The stage. The tracker is made at the first frame.
 pub struct KltPush {
     options: KltPushOptions,
-    previous: Option<Previous>,
-    given: VecDeque<Arc<Pyramid>>,
-    blurred_x: Vec<f32>,
-    anchors: Anchors,
-    scratch: TrackScratch,
-}
-
-struct Previous {
-    pyramid: Arc<Pyramid>,
-    options: Arc<KltOptions>,
-    size: (usize, usize),
+    device: Device,
+    tracker: Option<Tracker>,
 }
 
 /// Tracking cannot go on.
@@ -55,34 +40,26 @@ impl KltPush {
     ///
     /// # Errors
     /// An option is out of its range.
-    pub fn new(options: KltPushOptions, _context: &RunContext) -> Result<KltPush, KltOptionError> {
+    pub fn new(options: KltPushOptions, context: &RunContext) -> Result<KltPush, KltOptionError> {
         options.check()?;
-        Ok(KltPush::with_options(options))
+        if context.device.backend() == Backend::Gpu && options.anchor != Some(false) {
+            let range = "false with --backend gpu";
+            return Err(KltOptionError { option: "anchor", value: "true".into(), range });
+        }
+        Ok(KltPush { options, device: context.device.clone(), tracker: None })
     }
 
-    fn with_options(options: KltPushOptions) -> KltPush {
-        KltPush {
-            options,
-            previous: None,
-            given: VecDeque::new(),
-            blurred_x: Vec::new(),
-            anchors: Anchors::default(),
-            scratch: TrackScratch::default(),
+    /// The tracker, for pictures of the size of `frame`'s.
+    fn tracker(&mut self, frame: &GrayFrame) -> Result<&mut Tracker, StageError> {
+        let now = frame.gray.size();
+        match &mut self.tracker {
+            Some(tracker) if tracker.size() != now => {
+                let before = tracker.size();
+                Err(KltPushError::SizeChanged { frame: frame.info.number, now, before }.into())
+            }
+            Some(tracker) => Ok(tracker),
+            none => Ok(none.insert(Tracker::new(&self.device, self.options.for_size(now.0, now.1), now)?)),
         }
-    }
-
-    /// The pyramid of `frame`, in the buffers of one that no one reads any more where there is one.
-    fn pyramid_of(&mut self, frame: &GrayFrame, levels: usize) -> Arc<Pyramid> {
-        let free = self.given.iter().position(|given| Arc::strong_count(given) == 1);
-        let reused = free.and_then(|index| self.given.remove(index)).and_then(Arc::into_inner);
-        let mut pyramid = reused.unwrap_or_default();
-        pyramid.rebuild(&frame.gray, levels, &mut self.blurred_x);
-        let pyramid = Arc::new(pyramid);
-        self.given.push_back(pyramid.clone());
-        if self.given.len() > REMEMBERED {
-            self.given.pop_front();
-        }
-        pyramid
     }
 }
 
@@ -91,25 +68,14 @@ impl Stage for KltPush {
     type Gives = TrackedFrame;
 
     fn fire(&mut self, (frame, mut tracks): Self::Takes) -> Result<TrackedFrame, StageError> {
-        let now = (frame.gray.width, frame.gray.height);
-        let options = match &self.previous {
-            Some(Previous { size, .. }) if *size != now => {
-                return Err(KltPushError::SizeChanged { frame: frame.info.number, now, before: *size }.into());
-            }
-            Some(previous) => previous.options.clone(),
-            None => Arc::new(self.options.for_size(now.0, now.1)),
-        };
-        let pyramid = self.pyramid_of(&frame, options.levels as usize);
-        let mut ends = Vec::new();
-        if let Some(previous) = &self.previous {
-            let starts: Vec<_> = tracks.tracks.iter().map(|t| TrackRecord::start(t.x, t.y)).collect();
-            let ids: Vec<_> = tracks.tracks.iter().map(|t| t.id).collect();
-            let (anchors, scratch) = (&mut self.anchors, &mut self.scratch);
-            let records = push_tracks(&previous.pyramid, &pyramid, &options, &ids, &starts, anchors, scratch);
-            (tracks.tracks, ends) = advance(tracks.tracks, records, options.max_age_frames);
-        }
-        self.previous = Some(Previous { pyramid: pyramid.clone(), options: options.clone(), size: now });
-        let tracker = Some(TrackerFrame { pyramid, options });
+        let tracker = self.tracker(&frame)?;
+        let starts: Vec<_> = tracks.tracks.iter().map(|t| TrackRecord::start(t.x, t.y)).collect();
+        let ids: Vec<_> = tracks.tracks.iter().map(|t| t.id).collect();
+        let records = tracker.push(&frame.gray, &ids, &starts)?;
+        let options = tracker.options().clone();
+        let ends;
+        (tracks.tracks, ends) = advance(tracks.tracks, &records, options.max_age_frames);
+        let tracker = Some(TrackerFrame { structure: tracker.structure(), options });
         let GrayFrame { info, picture, gray, sizes } = frame;
         Ok(TrackedFrame { info, picture, gray, sizes, tracker, tracks, ends })
     }
@@ -132,7 +98,10 @@ fn advance(tracks: Vec<Track>, records: &[TrackRecord], max_age_frames: u32) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::gray::Gray;
     use crate::message::{FrameInfo, Sizes, VideoInfo};
     use crate::picture::{ColorMatrix, GrayImage, Picture, PixelLayout};
 
@@ -158,12 +127,11 @@ mod tests {
         let info =
             FrameInfo { index: number as u32, number, pts_ns: 0, video: Arc::new(VideoInfo::default()) };
         let sizes = Sizes { analysis, exported: analysis, scale: 1.0 };
-        GrayFrame { info, picture: Arc::new(picture), gray: Arc::new(gray), sizes }
+        GrayFrame { info, picture: Arc::new(picture), gray: Gray::Host(Arc::new(gray)), sizes }
     }
 
     fn stage(options: KltPushOptions) -> KltPush {
-        options.check().expect("valid options");
-        KltPush::with_options(options)
+        KltPush::new(options, &RunContext::default()).expect("valid options")
     }
 
     fn table(positions: &[[f32; 2]]) -> TrackTable {
@@ -219,7 +187,7 @@ mod tests {
                 + 0.15 * (0.61 * x + 0.2 * y).sin() * (0.54 * y - 0.1 * x).cos()
                 + 0.1 * (0.4 * x - 0.33 * y + 0.01 * x * y).sin();
         }
-        frame.gray = Arc::new(gray);
+        frame.gray = Gray::Host(Arc::new(gray));
         frame
     }
 
@@ -290,24 +258,6 @@ mod tests {
         });
         let seeded: Vec<_> = crowded.tracks.iter().filter(|track| track.id >= 100).cloned().collect();
         assert_eq!((alone.tracks.len(), &alone.tracks), (3, &seeded));
-    }
-
-    #[test]
-    fn a_pyramid_is_reused_only_when_no_one_reads_it() {
-        let mut stage = stage(KltPushOptions::default());
-        let fire = |stage: &mut KltPush, number| {
-            let given =
-                stage.fire((frame(number, number as f32, (80, 60)), TrackTable::default())).expect("a frame");
-            given.tracker.expect("a tracker").pyramid
-        };
-        let kept = fire(&mut stage, 0);
-        let copy = Pyramid::clone(&kept);
-        for number in 1..6 {
-            fire(&mut stage, number);
-        }
-        assert_eq!(*kept, copy);
-        // The kept one, the previous frame's, and the one before it, whose buffers the next frame gets.
-        assert_eq!(stage.given.len(), 3);
     }
 
     #[test]

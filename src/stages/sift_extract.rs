@@ -11,11 +11,12 @@ use thiserror::Error;
 
 use self::scale_space::{BLOCK_ROWS, Octave, ScaleSpace};
 use self::selection::rank;
+use crate::device::DeviceError;
 use crate::kernels::descriptor::{DescriptorGrid, descriptor};
 use crate::kernels::extrema::extrema;
 use crate::kernels::orientation::{MAX_ORIENTATIONS, orientation};
 use crate::kernels::refine::{Extremum, RefineLimits, refine};
-use crate::message::{FeaturedFrame, FeaturedKeyframe, Features, GatedFrame, Keypoint};
+use crate::message::{FeaturedFrame, FeaturedKeyframe, Features, GatedFrame, GatedKeyframe, Keypoint};
 use crate::numerics::vectorized;
 use crate::picture::GrayImage;
 use crate::stages::{RunContext, Stage, StageError};
@@ -126,12 +127,15 @@ impl Stage for SiftExtract {
 
     fn fire(&mut self, frame: GatedFrame) -> Result<FeaturedFrame, StageError> {
         let GatedFrame { info, sizes, gate, tracks, ends, keyframe } = frame;
-        let keyframe = keyframe.map(|kept| FeaturedKeyframe {
-            keyframe: kept.keyframe,
-            features: extract_features(&kept.gray, &self.options, &mut self.scratch).into(),
-            picture: kept.picture,
-            tracker: kept.tracker,
-        });
+        let featured = |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
+            Ok(FeaturedKeyframe {
+                keyframe: kept.keyframe,
+                features: extract_features(&*kept.gray.host()?, &self.options, &mut self.scratch).into(),
+                picture: kept.picture,
+                tracker: kept.tracker,
+            })
+        };
+        let keyframe = keyframe.map(featured).transpose()?;
         Ok(FeaturedFrame { info, sizes, gate, tracks, ends, keyframe })
     }
 }

@@ -3,6 +3,7 @@
 use image::RgbImage;
 use libtest_mimic::Failed;
 use trackweave::device::{AnyBuffer, Buffer, Gpu, KernelSource};
+use trackweave::kernels::eigen_at::{self, EigenAtParams};
 use trackweave::kernels::klt_compact::{self, KltCompactParams};
 use trackweave::kernels::klt_occupancy::{self, Grid, KltOccupancyParams, Occupancy};
 use trackweave::kernels::klt_select::{self, KltSelectParams, Pick};
@@ -27,12 +28,14 @@ fn gradients(picture: &RgbImage) -> [Vec<f32>; 2] {
 pub fn eigen_map(gpu: &Gpu, picture: &RgbImage) -> Outcome {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let [x, y] = gradients(picture);
-    for margin in [1, 7] {
+    for (margin, begin) in [(1, 0), (7, 5)] {
         let mut expected = vec![f32::NAN; x.len()];
         eigen_map::eigen_map(&x, &y, width, margin, &mut expected);
         let eigen = gpu.buffer::<f32>("eigen", x.len())?;
-        let params =
-            eigen_map::EigenMapParams { width: width as u32, height: height as u32, margin: margin as u32 };
+        let (w, h, margin) = (width as u32, height as u32, margin as u32);
+        let params = eigen_map::EigenMapParams { width: w, height: h, margin, begin: begin as u32 };
+        let behind = |plane: &[f32]| [&vec![9.0; begin][..], plane].concat();
+        let (x, y) = (behind(&x), behind(&y));
         let (x, y) = (gpu.buffer_with("gradient_x", &x)?, gpu.buffer_with("gradient_y", &y)?);
         let bound = gpu.kernel(&eigen_map::SHADER, &[])?.bind(&params, &[&x, &y, &eigen])?;
         let mut recording = gpu.record("eigen_map");
@@ -71,6 +74,23 @@ fn eigen_max_on_device(gpu: &Gpu, values: &[f32]) -> Result<Vec<f32>, Failed> {
     }
     recording.submit()?.wait()?;
     Ok(gpu.download(&left)?)
+}
+
+pub fn eigen_at(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let gray = gray_from_rgb(picture);
+    let mut rng = SplitMix64::new(8, gray.width as u64);
+    let mut along = |size: usize| (rng.unit() * (size as f64 + 3.0) - 2.0) as f32;
+    let mut points: Vec<[f32; 2]> = (0..257).map(|_| [along(gray.width), along(gray.height)]).collect();
+    let (right, bottom) = (gray.width as f32 - 0.5, gray.height as f32 - 0.5);
+    points.extend([[-0.5, -0.5], [right, 0.0], [0.0, bottom], [1e9, 0.0], [0.0, -1e9]]);
+    let mut expected = vec![f32::NAN; points.len()];
+    eigen_at::eigen_at(&gray.data, gray.width, &points, &mut expected);
+    let eigen = gpu.buffer_with("eigen", &gray.data)?;
+    let values = gpu.buffer_with("values", &vec![7.0; points.len()])?;
+    let params = EigenAtParams::new((gray.width, gray.height), points.len());
+    let buffers: [&dyn AnyBuffer; 3] = [&eigen, &gpu.buffer_with("points", &points)?, &values];
+    run(gpu, &eigen_at::SHADER, &params, &buffers, eigen_at::SHADER.flat_groups(points.len()))?;
+    compare_bits("values", Dev(&gpu.download(&values)?), Cpu(&expected))
 }
 
 /// Distances whose cells are smaller, larger and much larger than the smallest pictures.

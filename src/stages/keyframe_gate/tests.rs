@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::message::{EndReason, Sizes, Track, TrackEnd, VideoInfo};
-use crate::picture::Picture;
+use crate::picture::{GrayImage, Picture};
 
 const MS: u64 = 1_000_000;
 
@@ -10,12 +12,12 @@ fn gate(options: KeyframeGateOptions) -> KeyframeGate {
     KeyframeGate::new(options, &RunContext::default()).unwrap()
 }
 
-fn flat() -> Arc<GrayImage> {
-    Arc::new(GrayImage { width: 64, height: 40, data: vec![0.5; 64 * 40] })
+fn flat() -> Gray {
+    Gray::Host(Arc::new(GrayImage { width: 64, height: 40, data: vec![0.5; 64 * 40] }))
 }
 
 /// Frame `number` at `pts_ms` of a video of 1280 pixels (lengths at 640 double) with the given displacements.
-fn frame(number: u64, pts_ms: u64, displacements: &[[f32; 2]], gray: &Arc<GrayImage>) -> TrackedFrame {
+fn frame(number: u64, pts_ms: u64, displacements: &[[f32; 2]], gray: &Gray) -> TrackedFrame {
     frame_of(Arc::default(), number, pts_ms * MS, displacements, gray)
 }
 
@@ -24,7 +26,7 @@ fn frame_of(
     number: u64,
     pts_ns: u64,
     displacements: &[[f32; 2]],
-    gray: &Arc<GrayImage>,
+    gray: &Gray,
 ) -> TrackedFrame {
     let track = |(id, d): (u32, &[f32; 2])| {
         let start = [id as f32, 2.0 * id as f32];
@@ -34,7 +36,7 @@ fn frame_of(
     TrackedFrame {
         info: FrameInfo { index: number as u32, number, pts_ns, video },
         picture: Arc::new(picture),
-        gray: Arc::clone(gray),
+        gray: gray.clone(),
         sizes: Sizes { analysis: (1280, 800), exported: (1280, 800), scale: 1.0 },
         tracker: None,
         tracks: TrackTable { tracks: (0..).zip(displacements).map(track).collect(), next_id: 1000 },
@@ -118,7 +120,7 @@ fn phase_decides_where_it_is_asked_first() {
         let mut rng = crate::numerics::SplitMix64::new(1, 0);
         let wide: Vec<f32> = (0..128 * 80).map(|_| rng.unit() as f32).collect();
         let data = (0..64 * 80).map(|i| wide[i / 64 * 128 + i % 64 + x]).collect();
-        Arc::new(GrayImage { width: 64, height: 80, data })
+        Gray::Host(Arc::new(GrayImage { width: 64, height: 80, data }))
     };
     let still = [[0.0; 2]; 64];
     decide(&mut gate, frame(0, 0, &still, &window(0)));
@@ -161,7 +163,7 @@ fn a_dropped_frame_releases_its_picture() {
     let mut gate = gate(KeyframeGateOptions::default());
     decide(&mut gate, frame(0, 0, &[], &flat()));
     let dropped = frame(1, 100, &[[0.0; 2]; 64], &flat());
-    let (picture, gray) = (Arc::downgrade(&dropped.picture), Arc::downgrade(&dropped.gray));
+    let (picture, gray) = (Arc::downgrade(&dropped.picture), Arc::downgrade(&dropped.gray.host().unwrap()));
     let gated = gate.fire(dropped).unwrap();
     assert!(!gated.gate.kept);
     assert_eq!((picture.strong_count(), gray.strong_count()), (0, 0));

@@ -11,14 +11,14 @@ pub struct Candidate {
     pub lambda_min: f32,
 }
 
-/// The candidates among the unclaimed points: strong enough, and no live track within `min_distance_px`.
+/// The candidates among the unclaimed points: strong enough by their values of `lambda_min`, and no live track within `min_distance_px`.
 pub fn candidates(
     points: &[Point],
     claimed: &[bool],
     alive: &[[f32; 2]],
     size: (u32, u32),
     min_distance_px: f32,
-    lambda_min_at: impl Fn(&Point) -> f32,
+    lambda_min: &[f32],
     threshold: f32,
 ) -> Vec<Candidate> {
     let buckets = Buckets::new(alive, size, min_distance_px.max(4.0));
@@ -29,7 +29,7 @@ pub fn candidates(
         .iter()
         .enumerate()
         .filter(|&(index, _)| !claimed[index])
-        .map(|(index, point)| (index, point, lambda_min_at(point)))
+        .map(|(index, point)| (index, point, lambda_min[index]))
         .filter(|&(_, point, lambda_min)| lambda_min > 0.0 && lambda_min >= threshold && is_free(point))
         .map(|(point, _, lambda_min)| Candidate { point, lambda_min })
         .collect()
@@ -66,16 +66,16 @@ mod tests {
         let points = points(&[(10.0, 10.0), (20.0, 20.0), (30.0, 30.0), (40.0, 30.0), (50.0, 30.0)]);
         let claimed = [true, false, false, false, false];
         let alive = [[37.0, 30.0]]; // 7 px from point 2, 3 px from point 3
-        let strength = |p: &Point| if p.x == 20.0 { 0.5 } else { 2.0 };
-        let found = candidates(&points, &claimed, &alive, (64, 48), 8.0, strength, 1.0);
+        let strengths = [2.0, 0.5, 2.0, 2.0, 2.0];
+        let found = candidates(&points, &claimed, &alive, (64, 48), 8.0, &strengths, 1.0);
         assert_eq!(found, vec![Candidate { point: 4, lambda_min: 2.0 }]);
     }
 
     #[test]
     fn a_live_track_at_exactly_the_distance_does_not_block() {
         let points = points(&[(10.0, 10.0)]);
-        assert_eq!(candidates(&points, &[false], &[[18.0, 10.0]], (64, 48), 8.0, |_| 1.0, 1.0).len(), 1);
-        assert_eq!(candidates(&points, &[false], &[[17.9, 10.0]], (64, 48), 8.0, |_| 1.0, 1.0).len(), 0);
+        assert_eq!(candidates(&points, &[false], &[[18.0, 10.0]], (64, 48), 8.0, &[1.0], 1.0).len(), 1);
+        assert_eq!(candidates(&points, &[false], &[[17.9, 10.0]], (64, 48), 8.0, &[1.0], 1.0).len(), 0);
     }
 
     #[test]

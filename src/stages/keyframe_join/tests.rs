@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernels::{Pyramid, PyramidLevel};
+use crate::klt::Structure;
 use crate::message::{Features, FrameInfo, GateDecision, GateReason, Keypoint, KltMatch};
 use crate::picture::{GrayImage, Picture};
 
@@ -12,7 +13,7 @@ fn picture() -> Arc<Picture> {
 }
 
 fn stage(options: KeyframeJoinOptions) -> KeyframeJoin {
-    KeyframeJoin { options, scratch: SelectScratch::default() }
+    KeyframeJoin { options }
 }
 
 /// A level whose 3 x 3 structure is strong at `corners` and nil elsewhere.
@@ -28,7 +29,8 @@ fn tracker(corners: &[(usize, usize)], capacity: u32) -> TrackerFrame {
         level.gradient_y[y * width + x + 1] = 0.5;
     }
     let options = KltOptions { capacity, ..KltOptions::for_size(width, height) };
-    TrackerFrame { pyramid: Arc::new(Pyramid { levels: vec![level] }), options: Arc::new(options) }
+    let structure = Structure::Host(Arc::new(Pyramid { levels: vec![level] }));
+    TrackerFrame { structure, options: Arc::new(options) }
 }
 
 fn keypoint(x: f32, y: f32, orientation: f32) -> Keypoint {

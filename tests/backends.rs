@@ -1,0 +1,207 @@
+//! Whole pipelines on the adapter that TRACKWEAVE_ADAPTER names: on a software adapter, which rounds every operation, what
+//! comes out is the CPU's byte for byte; a device that is lost ends a run and leaves nothing under its name.
+
+mod support;
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use support::Sequence;
+use tempfile::TempDir;
+use trackweave::device::{AdapterKind, Device, Gpu};
+use trackweave::launcher::progress::Progress;
+use trackweave::launcher::{self, LaunchError, PipelineRequest, RunRequest};
+use trackweave::scene::CameraPath;
+
+type Outcome = Result<(), Failed>;
+
+fn main() {
+    let adapter = env::var("TRACKWEAVE_ADAPTER").ok();
+    let reason = if adapter.is_some() { "" } else { " (TRACKWEAVE_ADAPTER is not set)" };
+    let trial = |name: &str, check: fn(&str) -> Outcome| {
+        let adapter = adapter.clone();
+        let run = move || adapter.map_or(Ok(()), |adapter| check(&adapter));
+        Trial::test(format!("{name}{reason}"), run).with_ignored_flag(!reason.is_empty())
+    };
+    let trials = vec![
+        trial("tracks_are_those_of_the_cpu", tracks_are_those_of_the_cpu),
+        trial("a_whole_result_is_that_of_the_cpu", a_whole_result_is_that_of_the_cpu),
+        trial("two_runs_are_the_same", two_runs_are_the_same),
+        trial("a_lost_device_ends_the_run", a_lost_device_ends_the_run),
+        trial("an_unknown_adapter_is_refused", an_unknown_adapter_is_refused),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// A folder with the input `images`.
+struct Place(TempDir);
+
+/// What a run left, `run.json` without what tells the time.
+#[derive(PartialEq)]
+struct Files {
+    record: Value,
+    database: Vec<u8>,
+    tracks: String,
+}
+
+impl Place {
+    fn new(path: CameraPath) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::create_dir(place.path("images")).unwrap();
+        Sequence::small(path).write_folder(&place.path("images"));
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn call(&self, pipeline: &str, out: &str, device: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trackweave"));
+        command.args(["run", pipeline, "--input", "images", "--out", out, "--tracks"]).args(device);
+        command.args([
+            "--set",
+            "frame_decode.folder_fps=10",
+            "--fps",
+            "all",
+            "--set",
+            "klt_push.anchor=false",
+        ]);
+        command.current_dir(self.0.path()).output().unwrap()
+    }
+
+    fn run(&self, pipeline: &str, out: &str, device: &[&str]) -> Files {
+        let ended = self.call(pipeline, out, device);
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        let file = |name: &str| fs::read(self.path(out).join(name)).unwrap();
+        let mut record: Value = serde_json::from_slice(&file("run.json")).unwrap();
+        record.as_object_mut().unwrap().remove("stages");
+        Files {
+            record,
+            database: file("database.db"),
+            tracks: String::from_utf8(file("tracks.csv")).unwrap(),
+        }
+    }
+
+    /// The adapter's result beside the CPU's, with what must differ between them taken out.
+    fn both(&self, pipeline: &str, adapter: &str) -> [Files; 2] {
+        let mut on_cpu = self.run(pipeline, "cpu", &["--backend", "cpu"]);
+        let mut on_gpu = self.run(pipeline, "gpu", &["--backend", "gpu", "--adapter", adapter]);
+        assert_eq!((&on_cpu.record["backend"], &on_cpu.record["adapter"]), (&"cpu".into(), &Value::Null));
+        assert_eq!(on_gpu.record["backend"], "gpu");
+        let name = on_gpu.record["adapter"].as_str().unwrap().to_lowercase();
+        assert!(name.contains(&adapter.to_lowercase()), "{name}");
+        for files in [&mut on_cpu, &mut on_gpu] {
+            let record = files.record.as_object_mut().unwrap();
+            record.remove("backend");
+            record.remove("adapter");
+        }
+        [on_cpu, on_gpu]
+    }
+}
+
+/// Whether the adapter rounds as the CPU does; GPUs fuse.
+fn is_exact(adapter: &str) -> bool {
+    Gpu::open(Some(adapter)).unwrap().adapter().kind == AdapterKind::Software
+}
+
+fn assert_same_lines(found: &str, expected: &str) {
+    for (i, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "line {}", i + 1);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count());
+}
+
+fn assert_same(found: &Files, expected: &Files) {
+    assert!(expected.tracks.lines().count() > 1000, "{} lines", expected.tracks.lines().count());
+    assert_same_lines(&found.tracks, &expected.tracks);
+    assert_eq!(found.record, expected.record);
+    assert!(found.database == expected.database, "the databases differ");
+}
+
+fn tracks_are_those_of_the_cpu(adapter: &str) -> Outcome {
+    for path in [CameraPath::HandHeld, CameraPath::Forward] {
+        let [on_cpu, on_gpu] = Place::new(path).both("tracks", adapter);
+        if is_exact(adapter) {
+            assert_same(&on_gpu, &on_cpu);
+        }
+    }
+    Ok(())
+}
+
+fn a_whole_result_is_that_of_the_cpu(adapter: &str) -> Outcome {
+    let [on_cpu, on_gpu] = Place::new(CameraPath::Orbit).both("full", adapter);
+    if is_exact(adapter) {
+        assert!(on_cpu.record["keyframes"].as_array().unwrap().len() > 2);
+        assert_same(&on_gpu, &on_cpu);
+    }
+    Ok(())
+}
+
+fn two_runs_are_the_same(adapter: &str) -> Outcome {
+    let place = Place::new(CameraPath::Pan);
+    let device = ["--backend", "gpu", "--adapter", adapter];
+    let first = place.run("full", "first", &device);
+    let second = place.run("full", "second", &[&device[..], &["--queue", "1"]].concat());
+    assert_same(&second, &first);
+    Ok(())
+}
+
+fn a_lost_device_ends_the_run(adapter: &str) -> Outcome {
+    let place = Place::new(CameraPath::Orbit);
+    let set = ["frame_decode.folder_fps=10", "frame_decode.sample_fps=all", "klt_push.anchor=false"];
+    let request = RunRequest {
+        pipeline: PipelineRequest {
+            name: "full".into(),
+            set: set.map(str::to_owned).into(),
+            ..PipelineRequest::default()
+        },
+        input: place.path("images").to_string_lossy().into_owned(),
+        out: place.path("out"),
+        ..RunRequest::default()
+    };
+    let gpu = Gpu::open(Some(adapter))?;
+    let losing = gpu.clone();
+    let loser = thread::spawn(move || {
+        // In the midst of the pushes: there are 16 frames of two submissions or more.
+        while losing.counts().submissions < 13 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        losing.lose();
+    });
+    let device = || Ok(Device::Gpu(gpu));
+    let error = launcher::run_on(&request, device, Arc::new(Progress::hidden())).unwrap_err();
+    loser.join().unwrap();
+    let LaunchError::Stage { failure, partial } = &error else { panic!("{error}") };
+    let text = failure.to_string();
+    assert!(text.contains(" was lost: destroyed, at submission "), "{text}");
+    assert!(text.to_lowercase().contains(&adapter.to_lowercase()), "{text}");
+    assert_eq!(*partial, place.path("out.partial"));
+    assert!(partial.join("run.json").exists() && !place.path("out").exists());
+    Ok(())
+}
+
+fn an_unknown_adapter_is_refused(adapter: &str) -> Outcome {
+    let place = Place::new(CameraPath::Pan);
+    fs::create_dir(place.path("out")).unwrap();
+    let there = Gpu::open(Some(adapter))?.adapter().to_string();
+    for backend in ["gpu", "auto"] {
+        let device = ["--backend", backend, "--adapter", "no such thing", "--overwrite"];
+        let ended = place.call("tracks", "out", &device);
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{stderr}");
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: no adapter is called \"no such thing\" (there is "), "{stderr}");
+        assert!(last.contains(&there), "{stderr}");
+        assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 2, "images and out");
+    }
+    Ok(())
+}
