@@ -65,7 +65,11 @@ fn choice(name: &str) -> Outcome {
     let Device::Gpu(gpu) = &named else { return Err("a named adapter gives the CPU".into()) };
     assert!(gpu.adapter().name.to_lowercase().contains(&name.to_lowercase()));
     assert!(adapters.contains(gpu.adapter()) && named.backend() == Backend::Gpu);
-    assert_eq!(Device::choose(BackendChoice::Cpu, Some(name))?.backend(), Backend::Cpu);
+    assert_eq!(named.adapter(), Some(gpu.adapter().name.as_str()));
+    let on_cpu = Device::choose(BackendChoice::Cpu, None)?;
+    assert_eq!((on_cpu.backend(), on_cpu.adapter()), (Backend::Cpu, None));
+    let both = Device::choose(BackendChoice::Cpu, Some(name));
+    assert!(matches!(both, Err(DeviceError::NotForCpu { .. })), "{both:?}");
     let is_real = |adapter: &Adapter| adapter.kind < AdapterKind::Unknown;
     match Device::choose(BackendChoice::Auto, None)? {
         Device::Gpu(gpu) => assert!(is_real(gpu.adapter()), "{} is no GPU", gpu.adapter()),

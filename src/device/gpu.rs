@@ -166,10 +166,14 @@ impl Gpu {
 
     /// Polls or waits. wgpu panics where the driver reports a loss while it waits: that is a loss like any other.
     pub(super) fn poll(&self, how: wgpu::PollType) {
-        let polled = catch_unwind(AssertUnwindSafe(|| self.0.device.poll(how)));
-        let reason = match polled {
+        let poll = |how| catch_unwind(AssertUnwindSafe(|| self.0.device.poll(how)));
+        let reason = match poll(how) {
             Ok(Ok(_)) => return,
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => {
+                // The submission to wait for was refused: another thread lost the device. Why is told by the next poll.
+                let _ = poll(wgpu::PollType::wait_indefinitely());
+                error.to_string()
+            }
             Err(_) => "the driver reports a loss".into(),
         };
         self.0.faults.lock().lost.get_or_insert(reason);
