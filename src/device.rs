@@ -37,6 +37,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::account::{Allocated, Allocation};
 pub use self::adapter::{Adapter, AdapterKind};
 pub use self::budget::ChunkBudget;
 pub use self::buffer::{AnyBuffer, Buffer, Readback};
@@ -46,6 +47,7 @@ pub(crate) use self::kernel::params_layout;
 pub use self::kernel::{Access, Binding, Bound, Kernel, KernelSource, ParamsLayout};
 pub use self::submit::{PassTime, Recording, Submission};
 
+mod account;
 mod adapter;
 mod budget;
 mod buffer;

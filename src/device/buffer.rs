@@ -13,32 +13,40 @@ use wgpu::BufferUsages;
 use super::error::DeviceError;
 use super::gpu::Gpu;
 
-/// Bytes of the live buffers by name.
+/// How many live buffers there are of a name and a number of bytes.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<BTreeMap<&'static str, u64>>);
+pub(super) struct Ledger(Mutex<BTreeMap<(&'static str, u64), usize>>);
 
 impl Ledger {
     fn add(&self, name: &'static str, bytes: u64) {
-        *self.0.lock().entry(name).or_default() += bytes;
+        *self.0.lock().entry((name, bytes)).or_default() += 1;
     }
 
     fn remove(&self, name: &'static str, bytes: u64) {
         let mut ledger = self.0.lock();
-        let left = ledger.get_mut(name).map_or(0, |sum| {
-            *sum -= bytes;
-            *sum
+        let left = ledger.get_mut(&(name, bytes)).map_or(0, |n| {
+            *n -= 1;
+            *n
         });
         if left == 0 {
-            ledger.remove(name);
+            ledger.remove(&(name, bytes));
         }
     }
 
     pub fn total(&self) -> u64 {
-        self.0.lock().values().sum()
+        self.0.lock().iter().map(|(&(_, bytes), &n)| n as u64 * bytes).sum()
     }
 
     pub fn by_name(&self) -> Vec<(&'static str, u64)> {
-        self.0.lock().iter().map(|(&name, &bytes)| (name, bytes)).collect()
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (&(name, bytes), &n) in self.0.lock().iter() {
+            *sums.entry(name).or_default() += n as u64 * bytes;
+        }
+        sums.into_iter().collect()
+    }
+
+    pub fn buffers(&self) -> Vec<(&'static str, u64)> {
+        self.0.lock().iter().flat_map(|(&buffer, &n)| std::iter::repeat_n(buffer, n)).collect()
     }
 }
 
@@ -298,6 +306,10 @@ mod tests {
         assert_eq!((ledger.total(), ledger.by_name()), (28, vec![("a", 4), ("b", 24)]));
         ledger.remove("a", 4);
         ledger.remove("b", 8);
+        assert_eq!((ledger.total(), ledger.by_name()), (16, vec![("b", 16)]));
+        ledger.add("b", 16);
+        assert_eq!((ledger.total(), ledger.buffers()), (32, vec![("b", 16), ("b", 16)]));
+        ledger.remove("b", 16);
         assert_eq!((ledger.total(), ledger.by_name()), (16, vec![("b", 16)]));
     }
 

@@ -116,6 +116,11 @@ impl Gpu {
         self.0.ledger.by_name()
     }
 
+    /// Name and bytes of each live buffer, ascending.
+    pub fn buffers(&self) -> Vec<(&'static str, u64)> {
+        self.0.ledger.buffers()
+    }
+
     /// Work so far.
     pub fn counts(&self) -> Counts {
         Counts {
