@@ -42,8 +42,9 @@ impl Gpu {
         self.poll(wgpu::PollType::wait_indefinitely());
         let report = self.0.device.generate_allocator_report()?;
         let all = report.allocations.into_iter();
-        let mut all: Vec<_> =
-            all.map(|found| Allocation { name: found.name, offset: found.offset, bytes: found.size }).collect();
+        let mut all: Vec<_> = all
+            .map(|found| Allocation { name: found.name, offset: found.offset, bytes: found.size })
+            .collect();
         all.sort();
         let (internal, buffers) = all.into_iter().partition(|found| found.name.starts_with(OWN));
         Some(Allocated { buffers, internal, reserved: report.total_reserved_bytes })
