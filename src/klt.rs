@@ -23,6 +23,7 @@ mod cpu;
 mod gpu;
 mod options;
 mod select;
+mod slots;
 mod tracker;
 
 /// Buffers of the tracking, kept from frame to frame.

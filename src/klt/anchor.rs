@@ -1,8 +1,7 @@
 //! The anchors of live tracks: what is kept of each from its seed on.
 
-use std::collections::BTreeMap;
-
 use super::KltOptions;
+use super::slots::Slots;
 use crate::kernels::PyramidLevel;
 use crate::kernels::klt_anchor::{AnchorRecord, klt_anchor};
 use crate::kernels::klt_patch::{PatchSums, chunks, klt_patch};
@@ -14,9 +13,7 @@ const IDENTITY: [[f32; 2]; 2] = [[1.0, 0.0], [0.0, 1.0]];
 /// Patches about the seeds of tracks and how they were last seen, in slots that outlive the tracks.
 #[derive(Debug, Default)]
 pub struct Anchors {
-    /// The slot of each track.
-    slots: BTreeMap<u32, usize>,
-    free: Vec<usize>,
+    slots: Slots,
     /// How each patch was last seen.
     linear: Vec<[[f32; 2]; 2]>,
     sums: Vec<PatchSums>,
@@ -38,17 +35,15 @@ impl Anchors {
         starts: &[TrackRecord],
         records: &mut [TrackRecord],
     ) {
-        self.forget_all_but(ids);
-        self.read_new(seed_level, options, ids, starts);
+        let slots = self.slots.assign(ids);
+        self.read_new(seed_level, options, &slots, starts);
         self.starts.fill(AnchorRecord::default());
-        for (id, record) in ids.iter().zip(&*records).filter(|(_, record)| record.is_alive()) {
-            let slot = self.slots[id];
+        for (&(slot, _), record) in slots.iter().zip(&*records).filter(|(_, record)| record.is_alive()) {
             self.starts[slot] = AnchorRecord::start([record.x, record.y], self.linear[slot]);
         }
         let params = options.anchor_params();
         klt_anchor(target, &params, &self.sums, &self.samples, &self.starts, &mut self.aligned);
-        for (id, record) in ids.iter().zip(records) {
-            let slot = self.slots[id];
+        for ((slot, _), record) in slots.into_iter().zip(records) {
             let aligned = &self.aligned[slot];
             if aligned.is_taken() {
                 self.linear[slot] = aligned.linear;
@@ -57,35 +52,22 @@ impl Anchors {
         }
     }
 
-    fn forget_all_but(&mut self, ids: &[u32]) {
-        let kept = ids.iter().filter_map(|id| self.slots.remove_entry(id)).collect();
-        self.free.extend(self.slots.values());
-        self.slots = kept;
-    }
-
-    /// Gives each track without a slot one, with the patch about its start.
+    /// Reads the patches of the new tracks about their starts.
     fn read_new(
         &mut self,
         seed_level: &PyramidLevel,
         options: &KltOptions,
-        ids: &[u32],
+        slots: &[(usize, bool)],
         starts: &[TrackRecord],
     ) {
-        self.seeds.fill(None);
-        for (&id, start) in ids.iter().zip(starts) {
-            if self.slots.contains_key(&id) {
-                continue;
-            }
-            let slot = self.free.pop().unwrap_or(self.linear.len());
-            if slot == self.linear.len() {
-                self.linear.push(IDENTITY);
-                self.seeds.push(None);
-            }
-            self.slots.insert(id, slot);
+        let n = self.slots.len();
+        self.linear.resize(n, IDENTITY);
+        self.seeds.clear();
+        self.seeds.resize(n, None);
+        for (&(slot, _), start) in slots.iter().zip(starts).filter(|((_, is_new), _)| *is_new) {
             self.linear[slot] = IDENTITY;
             self.seeds[slot] = Some([start.x, start.y]);
         }
-        let n = self.linear.len();
         self.sums.resize(n, PatchSums::default());
         self.starts.resize(n, AnchorRecord::default());
         self.aligned.resize(n, AnchorRecord::default());
