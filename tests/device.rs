@@ -1,6 +1,7 @@
 //! The device layer on the adapter that TRACKWEAVE_ADAPTER names: what it does, and the error of each fault.
 
 use std::env;
+use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use trackweave::device::{
@@ -22,8 +23,14 @@ static MISSPELT: KernelSource =
 static ONE_TOO_FEW: KernelSource =
     KernelSource { name: "one_too_few", bindings: &[Binding::read("values")], ..SCALE };
 
+/// Word that makes this program what `no_driver` starts.
+const WITHOUT_DRIVERS: &str = "without-drivers";
+
 fn main() {
     let adapter = env::var("TRACKWEAVE_ADAPTER").ok();
+    if env::args().nth(1).as_deref() == Some(WITHOUT_DRIVERS) {
+        return tell_what_opens(&adapter.expect("TRACKWEAVE_ADAPTER"));
+    }
     let reason = if adapter.is_some() { "" } else { " (TRACKWEAVE_ADAPTER is not set)" };
     let trial = |name: &str, check: fn(&str) -> Outcome| {
         let adapter = adapter.clone().unwrap_or_default();
@@ -32,6 +39,7 @@ fn main() {
     let trials = vec![
         trial("the_choice_of_an_adapter", choice),
         trial("an_unknown_adapter_is_told_with_those_there_are", unknown_adapter),
+        trial("without_a_driver_there_is_no_adapter", no_driver),
         trial("bytes_come_back_as_they_went", bytes_come_back),
         trial("dispatches_of_a_recording_see_each_other", dispatches_in_order),
         trial("constants_make_kernels_of_their_own", constants),
@@ -86,6 +94,34 @@ fn unknown_adapter(name: &str) -> Outcome {
     assert_eq!(asked, "no such thing");
     assert!(found.iter().any(|found| found.to_lowercase().contains(&name.to_lowercase())), "{found:?}");
     assert!(Device::choose(BackendChoice::Auto, Some("no such thing")).is_err());
+    Ok(())
+}
+
+/// Each way to an adapter, a line each.
+fn tell_what_opens(name: &str) {
+    for adapter in [None, Some(name)] {
+        println!("{}", Gpu::open(adapter).map_or_else(|error| error.to_string(), |_| "opens".into()));
+        let chosen = Device::choose(BackendChoice::Auto, adapter);
+        println!(
+            "{}",
+            chosen.map_or_else(|error| error.to_string(), |device| format!("{:?}", device.backend()))
+        );
+    }
+}
+
+fn no_driver(name: &str) -> Outcome {
+    let mut child = Command::new(env::current_exe()?);
+    child.arg(WITHOUT_DRIVERS).env("TRACKWEAVE_ADAPTER", name);
+    let none = env::temp_dir().join("no driver at all.json");
+    for variable in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {
+        child.env(variable, &none);
+    }
+    let output = child.output()?;
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout)?;
+    let unknown = format!("no adapter is called \"{name}\" (there are none at all)");
+    let none = "no GPU found (there are none at all); give --backend cpu, or name an adapter with --adapter";
+    assert_eq!(told.lines().collect::<Vec<_>>(), [none, "Cpu", &unknown, &unknown]);
     Ok(())
 }
 
@@ -293,10 +329,15 @@ fn lost_device(name: &str) -> Outcome {
 }
 
 fn lost_under_work(name: &str) -> Outcome {
+    const N: usize = 4_000_000;
     let gpu = Gpu::open(Some(name))?;
-    let scaled = gpu.buffer::<f32>("scaled", 9)?;
+    let (values, scaled) = (gpu.buffer::<f32>("values", N)?, gpu.buffer::<f32>("scaled", N)?);
+    let bound = gpu.kernel(&SCALE, &[])?.bind(&1.0f32, &[&values, &scaled])?;
     let readback = gpu.readback::<f32>("scaled", 9)?;
     let mut recording = gpu.record("work");
+    for _ in 0..20 {
+        recording.dispatch(&bound, SCALE.groups([N, 1, 1]));
+    }
     recording.read(&scaled, 0..9, &readback);
     let submission = recording.submit()?;
     gpu.lose();

@@ -31,6 +31,10 @@ fn main() {
     let mut trials = vec![
         trial("buffers_are_allocated_as_they_are_accounted_for".into(), Box::new(buffers)),
         trial("what_is_written_to_is_kept_until_it_is_submitted".into(), Box::new(written)),
+        trial(
+            "a_push_to_a_lost_device_fails".into(),
+            Box::new(|name: &str| tracker::lost(&Gpu::open(Some(name))?)),
+        ),
     ];
     for (width, height) in [(640, 360), (1280, 720)] {
         for capacity in [1024, 8192] {
