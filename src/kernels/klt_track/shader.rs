@@ -160,7 +160,7 @@ fn text_by_rows(window_px: usize) -> String {
 
 fn text_by_columns(window_px: usize) -> String {
     let span = window_px.next_power_of_two();
-    let constants = format!("enable subgroups;\nconst WINDOW = {window_px}u;\nconst SPAN = {span}u;");
+    let constants = format!("const WINDOW = {window_px}u;\nconst SPAN = {span}u;");
     let text = SHADER.wgsl.replacen("const WINDOW = 15u;", &constants, 1).replacen(ROWS, COLUMNS, 1);
     unrolled(text, window_px.div_ceil(SUBGROUP / span))
 }
@@ -226,6 +226,22 @@ mod tests {
         for (text, is_by_columns) in [(text_by_rows(21), false), (text_by_columns(21), true)] {
             assert!(!text.contains("// unroll"));
             assert_eq!(text.contains("subgroupShuffleXor"), is_by_columns);
+        }
+    }
+
+    #[test]
+    fn both_forms_are_valid_for_every_window() {
+        use wgpu::naga::{front::wgsl::parse_str, valid};
+        for window_px in (3..=31).step_by(2) {
+            for text in [text_by_rows(window_px), text_by_columns(window_px)] {
+                let module =
+                    parse_str(&text).unwrap_or_else(|error| panic!("{}", error.emit_to_string(&text)));
+                valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::SUBGROUP)
+                    .subgroup_operations(valid::SubgroupOperationSet::all())
+                    .subgroup_stages(valid::ShaderStages::COMPUTE)
+                    .validate(&module)
+                    .unwrap_or_else(|error| panic!("{}", error.emit_to_string(&text)));
+            }
         }
     }
 }
