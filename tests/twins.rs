@@ -1,6 +1,8 @@
 //! Every shader against its twin, on the adapter that TRACKWEAVE_ADAPTER names: bit for bit on software adapters, which
 //! round every operation, within a kernel's tolerance on GPUs, which fuse multiplications and additions.
 
+#[path = "twins/chunks.rs"]
+mod chunks;
 #[path = "twins/comparison.rs"]
 mod comparison;
 #[path = "twins/gray.rs"]
@@ -75,6 +77,7 @@ fn main() {
         }
     }
     add("pushes_are_the_twins".into(), Box::new(klt_track::pushes_are_the_twins));
+    add("chunks_of_tracks_give_the_same_bits".into(), Box::new(chunks::same_bits));
     add("a_kernel_too_large_is_refused".into(), Box::new(klt_track::a_kernel_too_large_is_refused));
     let whole = picture.clone();
     add("a_flipped_bit_is_named".into(), Box::new(move |gpu| a_flipped_bit_is_named(gpu, &whole)));

@@ -77,9 +77,10 @@ impl ChunkBudget {
         steps.max(1).saturating_mul(STEP).min(remaining)
     }
 
-    /// What a chunk of `n_units` took. A slower rate counts at once, a faster one by half.
+    /// What a chunk of `n_units` took. A slower rate counts at once, a faster one by half; chunks of less than 64 tell
+    /// nothing, because what every submission takes outweighs them.
     pub fn learn(&mut self, kernel: &'static str, n_units: usize, took: Duration) {
-        if n_units == 0 {
+        if n_units < STEP {
             return;
         }
         let measured = took.as_secs_f64() / n_units as f64;
@@ -109,8 +110,8 @@ mod tests {
         assert_eq!(budget.next("a", 8192), 64, "5 ms each after one fast chunk");
         budget.learn("c", 64, MS(0));
         assert_eq!(budget.next("c", 8192), 8192);
-        budget.learn("c", 0, MS(9));
-        assert_eq!(budget.next("c", 8192), 8192);
+        budget.learn("c", 63, MS(9));
+        assert_eq!(budget.next("c", 8192), 8192, "too few to tell");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The tracker on a device: two frames that take turns, and one submission a push.
+//! The tracker on a device: two frames that take turns, and one submission a push; more only where the device is so slow
+//! that all tracks at once would take longer than the budget of a chunk.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use parking_lot::Mutex;
 pub use self::corners::{DeviceCorners, DeviceStructure};
 
 use self::corners::CornerFinder;
-use crate::device::{Bound, Buffer, DeviceError, Gpu, PassTime, Readback, Recording};
+use crate::device::{Bound, Buffer, ChunkBudget, DeviceError, Gpu, PassTime, Readback, Recording};
 use crate::gray::DeviceGray;
 use crate::kernels::klt_track::{self, KltTrackParams, TrackRecord};
 use crate::kernels::pyramid_down::{self, PyramidShape};
@@ -33,6 +34,7 @@ pub struct GpuTracker {
     /// Slot of the next frame.
     next: usize,
     has_previous: bool,
+    chunks: ChunkBudget,
     corners: Arc<Mutex<CornerFinder>>,
 }
 
@@ -89,9 +91,15 @@ impl GpuTracker {
             checked: gpu.readback("checked", capacity)?,
             next: 0,
             has_previous: false,
+            chunks: ChunkBudget::default(),
             corners: Arc::new(Mutex::new(corners)),
             options,
         })
+    }
+
+    /// The same tracker with another budget. The records are the same bits, wherever chunks begin.
+    pub fn with_chunks(self, chunks: ChunkBudget) -> GpuTracker {
+        GpuTracker { chunks, ..self }
     }
 
     /// Takes the next frame and tracks `starts` of the tracks `ids`, which lie in the frame before, to it. The first frame
@@ -108,8 +116,8 @@ impl GpuTracker {
         ids: &[u32],
         starts: &[TrackRecord],
     ) -> Result<Vec<TrackRecord>, DeviceError> {
-        let recording = self.gpu.record("push");
-        Ok(self.run(recording, gray, ids, starts)?.0)
+        let record = |gpu: &Gpu| Ok(gpu.record("push"));
+        Ok(self.run(record, gray, ids, starts)?.0)
     }
 
     /// As `push`, with the device's time of each pass where the adapter tells.
@@ -125,8 +133,7 @@ impl GpuTracker {
         ids: &[u32],
         starts: &[TrackRecord],
     ) -> Result<(Vec<TrackRecord>, Vec<PassTime>), DeviceError> {
-        let recording = self.gpu.record_timed("push")?;
-        self.run(recording, gray, ids, starts)
+        self.run(|gpu| gpu.record_timed("push"), gray, ids, starts)
     }
 
     /// What selection reads of the last frame.
@@ -136,7 +143,7 @@ impl GpuTracker {
 
     fn run(
         &mut self,
-        mut recording: Recording,
+        record: impl Fn(&Gpu) -> Result<Recording, DeviceError>,
         gray: &DeviceGray,
         _ids: &[u32],
         starts: &[TrackRecord],
@@ -144,21 +151,33 @@ impl GpuTracker {
         assert!(starts.is_empty() || self.has_previous, "the first frame has no tracks");
         let capacity = self.starts.len();
         assert!(starts.len() <= capacity, "{} tracks, room for {capacity}", starts.len());
-        let slot = &self.slots[self.next];
-        recording.copy(gray.values(), 0..gray.values().len(), &self.pyramid, slot.begin).pass("pyramid");
-        for (bound, groups) in &slot.coarser {
-            recording.dispatch(bound, *groups);
-        }
-        recording.pass("gradients").dispatch(&slot.gradients.0, slot.gradients.1);
-        if !starts.is_empty() {
-            self.gpu.write(&self.starts, 0, starts);
-            let previous = 1 - self.next;
-            let params = KltTrackParams::new(&self.options, self.size, previous, 0, starts.len(), capacity);
-            self.track.set(&params);
-            recording.pass("tracks").dispatch(&self.track, params.groups());
-        }
-        recording.read(&self.records, 0..starts.len(), &self.checked);
-        let times = recording.submit()?.wait()?;
+        let (slot, previous) = (&self.slots[self.next], 1 - self.next);
+        self.gpu.write(&self.starts, 0, starts);
+        let mut times = Vec::new();
+        // The first chunk brings the frame, the last one the records.
+        self.chunks.in_chunks(klt_track::SHADER.name, starts.len(), |tracks| {
+            let mut recording = record(&self.gpu)?;
+            if tracks.start == 0 {
+                let values = gray.values();
+                recording.copy(values, 0..values.len(), &self.pyramid, slot.begin).pass("pyramid");
+                for (bound, groups) in &slot.coarser {
+                    recording.dispatch(bound, *groups);
+                }
+                recording.pass("gradients").dispatch(&slot.gradients.0, slot.gradients.1);
+            }
+            if !tracks.is_empty() {
+                let (first, n_tracks) = (tracks.start, tracks.len());
+                let params =
+                    KltTrackParams::new(&self.options, self.size, previous, first, n_tracks, capacity);
+                self.track.set(&params);
+                recording.pass("tracks").dispatch(&self.track, params.groups());
+            }
+            if tracks.end == starts.len() {
+                recording.read(&self.records, 0..starts.len(), &self.checked);
+            }
+            times.extend(recording.submit()?.wait()?);
+            Ok(())
+        })?;
         (self.next, self.has_previous) = (1 - self.next, true);
         Ok((self.checked.take()?, times))
     }
