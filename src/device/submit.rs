@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 use parking_lot::Mutex;
 use wgpu::BufferUsages;
 
+use super::adapter::AdapterKind;
 use super::buffer::{Allocation, Buffer, Readback, ReadbackState, byte_range};
 use super::error::DeviceError;
 use super::gpu::Gpu;
@@ -15,6 +17,9 @@ use super::kernel::Bound;
 
 /// Passes of a recording that can be timed.
 const MAX_PASSES: u32 = 32;
+
+/// How long a wait stays awake: the thread that sleeps until a GPU is done wakes up to 0.1 ms late.
+const AWAKE: Duration = Duration::from_millis(1);
 
 /// What the device took for a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -244,6 +249,7 @@ impl Submission {
     /// # Errors
     /// The device was lost, or an earlier call was refused.
     pub fn wait(self) -> Result<Vec<PassTime>, DeviceError> {
+        self.stay_awake();
         self.gpu.poll(wgpu::PollType::Wait { submission_index: Some(self.index), timeout: None });
         self.gpu.check(self.label)?;
         for copy in &self.copies {
@@ -262,5 +268,15 @@ impl Submission {
             });
         }
         self.timer.map_or(Ok(Vec::new()), |timer| timer.times())
+    }
+
+    /// Asks for the readbacks until they are there or it takes long. A software adapter needs the processor itself.
+    fn stay_awake(&self) {
+        let begin = Instant::now();
+        let is_pending = |copy: &Copy| matches!(*copy.state.lock(), ReadbackState::Pending(_));
+        let is_gpu = self.gpu.adapter().kind != AdapterKind::Software;
+        while is_gpu && self.copies.iter().any(is_pending) && begin.elapsed() < AWAKE {
+            self.gpu.poll(wgpu::PollType::Poll);
+        }
     }
 }
