@@ -119,17 +119,20 @@ mod tests {
         let ranges = |budget: &mut ChunkBudget, n_units, last| {
             let mut ranges = Vec::new();
             let ran = budget.in_chunks("a", n_units, |range| {
-                ranges.push(range);
+                ranges.push([range.start, range.end]);
                 if ranges.len() < last { Ok(()) } else { Err("enough") }
             });
             (ranges, ran)
         };
-        assert_eq!(ranges(&mut ChunkBudget::fixed(5), 12, 9), (vec![0..5, 5..10, 10..12], Ok(())));
-        assert_eq!(ranges(&mut ChunkBudget::fixed(5), 12, 2), (vec![0..5, 5..10], Err("enough")));
-        assert_eq!(ranges(&mut ChunkBudget::fixed(64), 0, 9), (vec![0..0], Ok(())));
+        assert_eq!(ranges(&mut ChunkBudget::fixed(5), 12, 9), (vec![[0, 5], [5, 10], [10, 12]], Ok(())));
+        assert_eq!(ranges(&mut ChunkBudget::fixed(5), 12, 2), (vec![[0, 5], [5, 10]], Err("enough")));
+        assert_eq!(ranges(&mut ChunkBudget::fixed(64), 0, 9), (vec![[0, 0]], Ok(())));
         let mut budget = ChunkBudget::new(Duration::from_secs(3600));
-        assert_eq!(ranges(&mut budget, 8192, 9), (vec![0..64, 64..8192], Ok(())), "the first is a probe");
-        assert_eq!(ranges(&mut budget, 8192, 9), (vec![0..8192], Ok(())));
-        assert_eq!(ranges(&mut ChunkBudget::new(MS(0)), 150, 9), (vec![0..64, 64..128, 128..150], Ok(())));
+        assert_eq!(ranges(&mut budget, 8192, 9), (vec![[0, 64], [64, 8192]], Ok(())), "the first is a probe");
+        assert_eq!(ranges(&mut budget, 8192, 9), (vec![[0, 8192]], Ok(())));
+        assert_eq!(
+            ranges(&mut ChunkBudget::new(MS(0)), 150, 9),
+            (vec![[0, 64], [64, 128], [128, 150]], Ok(()))
+        );
     }
 }

@@ -17,7 +17,7 @@ pub struct Tracker {
 
 #[derive(Debug)]
 enum Backend {
-    Cpu(CpuTracker),
+    Cpu(Box<CpuTracker>),
     Gpu(Box<GpuTracker>),
 }
 
@@ -30,7 +30,7 @@ impl Tracker {
     pub fn new(device: &Device, options: KltOptions, size: (usize, usize)) -> Result<Tracker, DeviceError> {
         let options = Arc::new(options);
         let backend = match device {
-            Device::Cpu => Backend::Cpu(CpuTracker::new(options.clone())),
+            Device::Cpu => Backend::Cpu(Box::new(CpuTracker::new(options.clone()))),
             Device::Gpu(gpu) => Backend::Gpu(Box::new(GpuTracker::new(gpu, options.clone(), size)?)),
         };
         Ok(Tracker { options, size, backend })
