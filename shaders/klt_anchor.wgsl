@@ -8,6 +8,7 @@
 
 struct Params {
     begin: u32,
+    first: u32,
     width: u32,
     height: u32,
     window_px: u32,
@@ -239,8 +240,9 @@ fn after(warp: Warp, step: Step, length: f32) -> Warp {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let slot = slots[group.x] & ~IS_NEW;
-    let record = records[group.x];
+    let track = params.first + group.x;
+    let slot = slots[track] & ~IS_NEW;
+    let record = records[track];
     let anchor = anchors[slot];
     let start = Warp(vec2f(record.x, record.y), mat2x2f(anchor.a, anchor.b, anchor.c, anchor.d));
     var warp = start;
@@ -280,8 +282,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         var found = start;
         if is_taken {
             found = warp;
-            records[group.x].x = warp.at.x;
-            records[group.x].y = warp.at.y;
+            records[track].x = warp.at.x;
+            records[track].y = warp.at.y;
         }
         let a = found.linear[0];
         let b = found.linear[1];

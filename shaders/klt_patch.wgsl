@@ -7,6 +7,7 @@
 
 struct Params {
     begin: u32,
+    first: u32,
     width: u32,
     height: u32,
     window_px: u32,
@@ -217,9 +218,10 @@ fn inverse_at(i: u32, j: u32) -> f32 {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
-    if (slots[group.x] & IS_NEW) != 0u {
-        let slot = slots[group.x] & ~IS_NEW;
-        let at = vec2f(starts[group.x].x, starts[group.x].y);
+    let track = params.first + group.x;
+    if (slots[track] & IS_NEW) != 0u {
+        let slot = slots[track] & ~IS_NEW;
+        let at = vec2f(starts[track].x, starts[track].y);
         let run = (params.window_px * params.window_px + 15u) / 16u * 16u;
         var mean: f32;
         let normal = read_patch(at, 3u * run * slot, run, lane, &mean);

@@ -66,14 +66,7 @@ impl Place {
     fn call(&self, pipeline: &str, out: &str, device: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trackweave"));
         command.args(["run", pipeline, "--input", "images", "--out", out, "--tracks"]).args(device);
-        command.args([
-            "--set",
-            "frame_decode.folder_fps=10",
-            "--fps",
-            "all",
-            "--set",
-            "klt_push.anchor=false",
-        ]);
+        command.args(["--set", "frame_decode.folder_fps=10", "--fps", "all"]);
         command.current_dir(self.0.path()).output().unwrap()
     }
 
@@ -156,7 +149,7 @@ fn two_runs_are_the_same(adapter: &str) -> Outcome {
 
 fn a_lost_device_ends_the_run(adapter: &str) -> Outcome {
     let place = Place::new(CameraPath::Orbit);
-    let set = ["frame_decode.folder_fps=10", "frame_decode.sample_fps=all", "klt_push.anchor=false"];
+    let set = ["frame_decode.folder_fps=10", "frame_decode.sample_fps=all"];
     let request = RunRequest {
         pipeline: PipelineRequest {
             name: "full".into(),

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 pub use self::corners::{DeviceCorners, DeviceStructure};
 
+use self::anchor::{GpuAnchors, Tracked};
 use self::corners::CornerFinder;
 use crate::device::{Bound, Buffer, ChunkBudget, DeviceError, Gpu, PassTime, Readback, Recording};
 use crate::gray::DeviceGray;
@@ -15,9 +16,10 @@ use crate::kernels::pyramid_down::{self, PyramidShape};
 use crate::kernels::scharr::{self, ScharrParams};
 use crate::klt::KltOptions;
 
+mod anchor;
 mod corners;
 
-/// Tracks points from each frame to the next as [`track_points`](super::track_points) does.
+/// Tracks points from each frame to the next as [`push_tracks`](super::push_tracks) does.
 #[derive(Debug)]
 pub struct GpuTracker {
     gpu: Gpu,
@@ -35,6 +37,7 @@ pub struct GpuTracker {
     next: usize,
     has_previous: bool,
     chunks: ChunkBudget,
+    anchors: Option<GpuAnchors>,
     corners: Arc<Mutex<CornerFinder>>,
 }
 
@@ -79,6 +82,13 @@ impl GpuTracker {
         let params = KltTrackParams::new(&options, size.into(), 0, 0, 1, capacity);
         let track = klt_track::kernel(gpu, options.window_px as usize)?
             .bind(&params, &[&weights, &pyramid, &gradient_x, &gradient_y, &starts, &records])?;
+        let anchors = || {
+            let (pyramid, starts, records) = (&pyramid, &starts, &records);
+            let (gradient_x, gradient_y) = (&gradient_x, &gradient_y);
+            let tracked = Tracked { pyramid, gradient_x, gradient_y, starts, records };
+            GpuAnchors::new(gpu, &options, size.into(), tracked)
+        };
+        let anchors = options.anchor.then(anchors).transpose()?;
         let corners = CornerFinder::new(gpu, &options, size, [&gradient_x, &gradient_y], [0, n_pixels])?;
         Ok(GpuTracker {
             slots: [slot(0)?, slot(n_pixels)?],
@@ -92,6 +102,7 @@ impl GpuTracker {
             next: 0,
             has_previous: false,
             chunks: ChunkBudget::default(),
+            anchors,
             corners: Arc::new(Mutex::new(corners)),
             options,
         })
@@ -145,7 +156,7 @@ impl GpuTracker {
         &mut self,
         record: impl Fn(&Gpu) -> Result<Recording, DeviceError>,
         gray: &DeviceGray,
-        _ids: &[u32],
+        ids: &[u32],
         starts: &[TrackRecord],
     ) -> Result<(Vec<TrackRecord>, Vec<PassTime>), DeviceError> {
         assert!(starts.is_empty() || self.has_previous, "the first frame has no tracks");
@@ -153,6 +164,9 @@ impl GpuTracker {
         assert!(starts.len() <= capacity, "{} tracks, room for {capacity}", starts.len());
         let (slot, previous) = (&self.slots[self.next], 1 - self.next);
         self.gpu.write(&self.starts, 0, starts);
+        if let Some(anchors) = &mut self.anchors {
+            anchors.assign(ids);
+        }
         let mut times = Vec::new();
         // The first chunk brings the frame, the last one the records.
         self.chunks.in_chunks(klt_track::SHADER.name, starts.len(), |tracks| {
@@ -171,6 +185,9 @@ impl GpuTracker {
                     KltTrackParams::new(&self.options, self.size, previous, first, n_tracks, capacity);
                 self.track.set(&params);
                 recording.pass("tracks").dispatch(&self.track, params.groups());
+                if let Some(anchors) = &self.anchors {
+                    anchors.record(&mut recording, tracks.clone(), [self.slots[previous].begin, slot.begin]);
+                }
             }
             if tracks.end == starts.len() {
                 recording.read(&self.records, 0..starts.len(), &self.checked);

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 pub use crate::klt::{KltOptionError, KltPushOptions};
 
-use crate::device::{Backend, Device};
+use crate::device::Device;
 use crate::kernels::klt_track::TrackRecord;
 use crate::klt::Tracker;
 use crate::message::{EndReason, GrayFrame, Track, TrackEnd, TrackTable, TrackedFrame, TrackerFrame};
@@ -42,10 +42,6 @@ impl KltPush {
     /// An option is out of its range.
     pub fn new(options: KltPushOptions, context: &RunContext) -> Result<KltPush, KltOptionError> {
         options.check()?;
-        if context.device.backend() == Backend::Gpu && options.anchor != Some(false) {
-            let range = "false with --backend gpu";
-            return Err(KltOptionError { option: "anchor", value: "true".into(), range });
-        }
         Ok(KltPush { options, device: context.device.clone(), tracker: None })
     }
 

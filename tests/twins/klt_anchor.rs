@@ -1,5 +1,6 @@
 //! Patches about seeds, and windows aligned with them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use image::RgbImage;
@@ -29,6 +30,8 @@ const SETTINGS: [(u32, f32, u32, f32, f32); 6] = [
 ];
 
 const N_TRACKS: usize = 90;
+/// What a dispatch does.
+const CHUNKS: [Range<usize>; 2] = [0..37, 37..N_TRACKS];
 /// More than there are tracks.
 const N_SLOTS: usize = 97;
 /// What lies before level 0 in a plane.
@@ -165,10 +168,12 @@ fn patches_on_device(gpu: &Gpu, scene: &Scene) -> Result<Patches, Failed> {
     let anchors = gpu.buffer::<AnchorRecord>("anchors", N_SLOTS)?;
     let buffers: [&dyn AnyBuffer; 9] =
         [&window, &pyramid, &gradient_x, &gradient_y, &starts, &slots, &sums, &samples, &anchors];
-    let params = KltPatchParams::new(&scene.options, scene.size(), BEGIN);
-    let bound = patch::kernel(gpu)?.bind(&params, &buffers)?;
     let mut recording = gpu.record("klt_patch");
-    recording.dispatch(&bound, [N_TRACKS as u32, 1, 1]);
+    for tracks in CHUNKS {
+        let params = KltPatchParams::new(&scene.options, scene.size(), BEGIN, tracks.start);
+        let bound = patch::kernel(gpu)?.bind(&params, &buffers)?;
+        recording.dispatch(&bound, [tracks.len() as u32, 1, 1]);
+    }
     recording.submit()?.wait()?;
     Ok((gpu.download(&sums)?, gpu.download(&samples)?, gpu.download(&anchors)?))
 }
@@ -244,10 +249,12 @@ impl Before {
         let anchors = gpu.buffer_with("anchors", &self.anchors)?;
         let records = gpu.buffer_with("records", &self.records)?;
         let buffers: [&dyn AnyBuffer; 7] = [&window, &pyramid, &sums, &samples, &slots, &anchors, &records];
-        let params = KltAnchorParams::new(&scene.options, scene.size(), BEGIN);
-        let bound = anchor::kernel(gpu)?.bind(&params, &buffers)?;
         let mut recording = gpu.record("klt_anchor");
-        recording.dispatch(&bound, [N_TRACKS as u32, 1, 1]);
+        for tracks in CHUNKS {
+            let params = KltAnchorParams::new(&scene.options, scene.size(), BEGIN, tracks.start);
+            let bound = anchor::kernel(gpu)?.bind(&params, &buffers)?;
+            recording.dispatch(&bound, [tracks.len() as u32, 1, 1]);
+        }
         recording.submit()?.wait()?;
         Ok((gpu.download(&records)?, gpu.download(&anchors)?))
     }

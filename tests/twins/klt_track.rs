@@ -184,12 +184,7 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
     let pictures =
         [Warp::NONE, Warp::Shift(2.6, -1.8), Warp::Turn(2.0)].map(|warp| picture_of(&warp.apply(&first)));
     let size = (width as u32, height as u32);
-    let options = KltOptions {
-        levels: 5,
-        capacity: capacity as u32,
-        anchor: false,
-        ..KltOptions::for_size(width, height)
-    };
+    let options = KltOptions { levels: 5, capacity: capacity as u32, ..KltOptions::for_size(width, height) };
     let mut tracker = GpuTracker::new(&gpu, Arc::new(options.clone()), (width, height))?;
     let n_pixels = PyramidShape::new(width, height, options.levels as usize).pixels() as u64;
     let plane = 2 * 4 * n_pixels;
@@ -197,6 +192,7 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
     let n_tracks = capacity as u64;
     let resident = vec![
         ("alive", 8 * n_tracks),
+        ("anchors", 32 * n_tracks),
         ("cell_starts", 4 * (n_cells + 1)),
         ("cell_tracks", 2 * 4 * n_tracks),
         ("checked", 16 * n_tracks),
@@ -206,19 +202,23 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
         ("kept", 4 * n_cells),
         ("largest", 4),
         ("n_selected", 4),
-        // In either slot two dispatches of levels, the gradients and the map; tracks; two of the largest, one at points;
-        // the selection.
-        ("parameters", 2 * (2 * 200 + 200 + 16) + 248 + 2 * 4 + 12 + 16 + 20 + 12 + 4 + 4),
+        // In either slot two dispatches of levels, the gradients and the map; tracks; patches and alignment; two of the largest,
+        // one at points; the selection.
+        ("parameters", 2 * (2 * 200 + 200 + 16) + 248 + 24 + 32 + 2 * 4 + 12 + 16 + 20 + 12 + 4 + 4),
+        ("patch_samples", 3 * 4 * 240 * n_tracks),
+        ("patch_sums", 208 * n_tracks),
         ("picks", 12 * n_cells),
         ("point_values", 2 * 4),
         ("points", 8),
         ("pyramid", plane),
         ("records", 48 * n_tracks),
         ("selected", 2 * 12 * n_cells),
+        ("slots", 4 * n_tracks),
         ("starts", 16 * n_tracks),
         ("strips", 4 * (width * height).div_ceil(4096) as u64 + 4),
         ("sums", 4 * (n_cells + 1)),
         ("weights", 4 * 240),
+        ("window", 16 * 240),
     ];
     assert_eq!(gpu.resident(), resident);
     let mut twin = CpuTracker::new(Arc::new(options));
@@ -228,7 +228,9 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
     let mut records: Vec<TrackRecord> = starts(width, height, 5)[..capacity].to_vec();
     for (i, picture) in pictures.iter().enumerate() {
         let starts = if i == 0 { &[][..] } else { &records };
-        let ids: Vec<u32> = (0..starts.len() as u32).collect();
+        // In the last every fourth track is new.
+        let id = |n: u32| if i == 2 && n % 4 == 0 { 100 + n } else { n };
+        let ids: Vec<u32> = (0..starts.len() as u32).map(id).collect();
         let expected = twin.push(&on_cpu.run(picture)?.host()?, &ids, starts);
         let Gray::Device(gray) = on_device.run(picture)? else { panic!("the gray is on the host") };
         let found = tracker.push(&gray, &ids, starts)?;

@@ -16,7 +16,7 @@ pub const SHADER: KernelSource = KernelSource {
     ),
     workgroup: [16, 1, 1],
     params: params_layout!(
-        KltAnchorParams: begin, width, height, window_px, max_iterations, epsilon_px, min_ncc
+        KltAnchorParams: begin, first, width, height, window_px, max_iterations, epsilon_px, min_ncc
     ),
     bindings: &[
         Binding::read("window"),
@@ -35,6 +35,8 @@ pub const SHADER: KernelSource = KernelSource {
 pub struct KltAnchorParams {
     /// Where level 0 of the frame begins in the pyramid.
     pub begin: u32,
+    /// First track; a workgroup each from there on.
+    pub first: u32,
     /// Width of the frame.
     pub width: u32,
     /// Its height.
@@ -50,11 +52,17 @@ pub struct KltAnchorParams {
 }
 
 impl KltAnchorParams {
-    /// For frames of `width` x `height` that begin at `begin`.
-    pub fn new(options: &KltOptions, [width, height]: [usize; 2], begin: usize) -> KltAnchorParams {
+    /// For tracks from `first` on and frames of `width` x `height` that begin at `begin`.
+    pub fn new(
+        options: &KltOptions,
+        [width, height]: [usize; 2],
+        begin: usize,
+        first: usize,
+    ) -> KltAnchorParams {
         let AnchorParams { window_px, max_iterations, epsilon_px, min_ncc } = options.anchor_params();
         KltAnchorParams {
             begin: begin as u32,
+            first: first as u32,
             width: width as u32,
             height: height as u32,
             window_px: window_px as u32,

@@ -24,7 +24,7 @@ pub const SHADER: KernelSource = KernelSource {
         include_str!("../../../shaders/klt_patch.wgsl")
     ),
     workgroup: [16, 1, 1],
-    params: params_layout!(KltPatchParams: begin, width, height, window_px, min_eigen),
+    params: params_layout!(KltPatchParams: begin, first, width, height, window_px, min_eigen),
     bindings: &[
         Binding::read("window"),
         Binding::read("pyramid"),
@@ -44,6 +44,8 @@ pub const SHADER: KernelSource = KernelSource {
 pub struct KltPatchParams {
     /// Where level 0 of the seeds' frame begins in the planes.
     pub begin: u32,
+    /// First track; a workgroup each from there on.
+    pub first: u32,
     /// Width of the frame.
     pub width: u32,
     /// Its height.
@@ -55,11 +57,17 @@ pub struct KltPatchParams {
 }
 
 impl KltPatchParams {
-    /// For frames of `width` x `height` that begin at `begin`.
-    pub fn new(options: &KltOptions, [width, height]: [usize; 2], begin: usize) -> KltPatchParams {
+    /// For tracks from `first` on and frames of `width` x `height` that begin at `begin`.
+    pub fn new(
+        options: &KltOptions,
+        [width, height]: [usize; 2],
+        begin: usize,
+        first: usize,
+    ) -> KltPatchParams {
         let PatchParams { window_px, min_eigen } = options.patch_params();
         KltPatchParams {
             begin: begin as u32,
+            first: first as u32,
             width: width as u32,
             height: height as u32,
             window_px: window_px as u32,
