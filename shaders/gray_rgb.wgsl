@@ -10,6 +10,7 @@ struct Params {
     rows_per_pixel: u32,
     width: u32,
     height: u32,
+    white: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -45,5 +46,5 @@ fn main(@builtin(global_invocation_id) at: vec3u) {
         }
         sum += columns_weights[at.x * params.columns_per_pixel + column] * column_sum;
     }
-    gray[at.y * params.width + at.x] = min(sum / 255.0, 1.0);
+    gray[at.y * params.width + at.x] = min(sum / params.white, 1.0);
 }

@@ -111,7 +111,8 @@ impl GpuConversion {
         let buffers: [&dyn AnyBuffer; 6] =
             [&self.plane, columns_first, columns_weights, rows_first, rows_weights, &gray];
         let bound = if self.shape.is_rgb {
-            let params = GrayRgbParams { stride, columns_per_pixel, rows_per_pixel, width, height };
+            let params =
+                GrayRgbParams { stride, columns_per_pixel, rows_per_pixel, width, height, white: 255.0 };
             self.gpu.kernel(&gray_rgb::SHADER, &[])?.bind(&params, &buffers)?
         } else {
             let (black, white) = if self.shape.full_range { (0.0, 255.0) } else { (16.0, 235.0) };

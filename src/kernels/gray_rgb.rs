@@ -11,7 +11,7 @@ pub const SHADER: KernelSource = KernelSource {
     name: "gray_rgb",
     wgsl: include_str!("../../shaders/gray_rgb.wgsl"),
     workgroup: [32, 8, 1],
-    params: params_layout!(GrayRgbParams: stride, columns_per_pixel, rows_per_pixel, width, height),
+    params: params_layout!(GrayRgbParams: stride, columns_per_pixel, rows_per_pixel, width, height, white),
     bindings: &[
         Binding::read("rgb"),
         Binding::read("columns_first"),
@@ -36,6 +36,8 @@ pub struct GrayRgbParams {
     pub width: u32,
     /// Height of the gray picture.
     pub height: u32,
+    /// What the largest sample is, 255: a driver may multiply by the reciprocal of a divisor that it knows beforehand.
+    pub white: f32,
 }
 
 /// `rgb`: `rows.n_in` rows of `columns.n_in` pixels of three bytes, `stride` bytes apart. `scratch`: a multiple of

@@ -57,6 +57,7 @@ pub fn gray_rgb(gpu: &Gpu, picture: &RgbImage) -> Outcome {
             rows_per_pixel: rows.n_taps as u32,
             width: width as u32,
             height: height as u32,
+            white: 255.0,
         };
         let out = area_averaged(gpu, &gray_rgb::SHADER, &params, &plane.data, &columns, &rows)?;
         compare(gpu, "gray", Dev(&out), Cpu(&expected), 1e-6)?;
