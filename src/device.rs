@@ -46,6 +46,8 @@ pub use self::gpu::{Counts, Gpu};
 pub(crate) use self::kernel::params_layout;
 pub use self::kernel::{Access, Binding, Bound, Kernel, KernelSource, ParamsLayout};
 pub use self::submit::{PassTime, Recording, Submission};
+#[cfg(test)]
+pub(crate) use wgpu::naga;
 
 mod account;
 mod adapter;

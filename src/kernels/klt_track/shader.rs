@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_valid_for_every_window() {
-        use wgpu::naga::{front::wgsl::parse_str, valid};
+        use crate::device::naga::{front::wgsl::parse_str, valid};
         for window_px in (3..=31).step_by(2) {
             for text in [text_by_rows(window_px), text_by_columns(window_px)] {
                 let module =
