@@ -89,7 +89,7 @@ FAULTS = [
     ("anchor: window stretched without bound", SAMPLER, "columns <= SIDE as f32 && rows <= SIDE as f32", "true"),
     ("anchor: samples outside count", SAMPLER, "let shown = under.shows(image, x[lane], y[lane]);", "let shown = 1.0;"),
     ("anchor: convergence by the threads", ANCHOR, "squared < params.epsilon_px", "squared < rayon::current_num_threads() as f32 * params.epsilon_px"),
-    ("anchor: patches read again", ANCHORS, "self.seeds.fill(None);", ""),
+    ("anchor: patches read again", ANCHORS, "self.seeds.clear();", ""),
     ("anchor: map of a lost track for the next in its slot", ANCHORS, "            self.linear[slot] = IDENTITY;", ""),
     ("anchor: map not carried on", ANCHORS, "self.linear[slot] = aligned.linear;", ""),
     ("anchor: position not taken", ANCHORS, "(record.x, record.y) = (aligned.x, aligned.y);", ""),
