@@ -25,19 +25,20 @@ fn print(gpu: &Gpu, width: usize, height: usize, capacity: usize) -> Result<(), 
     let n_cells = width.div_ceil(8) * height.div_ceil(8);
     let tracker = Tracker::new(&Device::Gpu(gpu.clone()), options, (width, height))?;
     println!("\n## {width} x {height}, {capacity} tracks, {levels} levels, window {window_px}\n");
-    println!("| array | bytes | the design's |\n|---|---:|---:|");
+    println!("| array | bytes | the design's | what it is |\n|---|---:|---:|---|");
     let mut designs = designs(width * height, n_pixels, n_cells, capacity);
     let (mut ours, mut theirs) = (0, 0);
     for (name, bytes) in gpu.resident() {
         let design = designs.iter().position(|design| design.0 == name).map(|i| designs.remove(i).1);
-        println!("| {name} | {bytes} | {} |", design.map_or(String::new(), |bytes| bytes.to_string()));
+        let design_bytes = design.map_or(String::new(), |bytes| bytes.to_string());
+        println!("| {name} | {bytes} | {design_bytes} | {} |", what_is(name));
         (ours, theirs) = (ours + bytes, theirs + design.unwrap_or(0));
     }
     for (name, bytes) in designs {
-        println!("| {name} | | {bytes} |");
+        println!("| {name} | | {bytes} | {} |", what_is(name));
         theirs += bytes;
     }
-    println!("| **sum** | **{ours}** | **{theirs}** |");
+    println!("| **sum** | **{ours}** | **{theirs}** | |");
     let found = gpu.allocated().ok_or("the interface does not tell what it allocates")?;
     let bytes: u64 = found.buffers.iter().map(|found| found.bytes).sum();
     println!("\nwgpu: {} allocations of {bytes} bytes with what alignment skips", found.buffers.len());
@@ -60,4 +61,37 @@ fn designs(n_picture: usize, n_pixels: usize, n_cells: usize, capacity: usize) -
     let mut arrays: Vec<_> = floats.iter().map(|&(name, len)| (name, 4 * len as u64)).collect();
     arrays.push(("records", 64 * capacity as u64));
     arrays
+}
+
+/// Whose bytes: S pixels of all levels, C cells, P tracks, K sixteens of samples of the anchor's window.
+fn what_is(name: &str) -> &'static str {
+    match name {
+        "pyramid" | "gradient_x" | "gradient_y" => "2 S floats: both frames",
+        "eigen" => "a float a pixel",
+        "records" => "three runs of P records of 16 bytes; the design's fourth are our `starts`",
+        "starts" => "P records",
+        "checked" => "P records in the host's memory, which the design does not count",
+        "alive" => "P positions of 8 bytes for the selection, from the host; the design reads records",
+        "cell_tracks" => "2 P indices: tracks by cell, twice",
+        "cell_starts" | "sums" => "C + 1 words",
+        "kept" => "C words",
+        "picks" => "C points of 12 bytes",
+        "selected" => "C points of 12 bytes, and as much in the host's memory",
+        "strips" => "a float for each 4096 pixels, and the largest of them",
+        "largest" | "n_selected" => "a word in the host's memory",
+        "points" | "point_values" => {
+            "room for a keyframe's keypoints: grows with the first, to a power of two"
+        }
+        "parameters" => "of all kernels",
+        "weights" => "of the tracker's window",
+        "window" => "offsets and weights of the anchor's window",
+        "slots" => "P words: the slot of a track",
+        "anchors" => "P maps of 32 bytes; the design has no anchors",
+        "patch_sums" => "P sums over patches of 208 bytes",
+        "patch_samples" => "3 K P sixteens of floats: gray and gradients of the patches",
+        "twelve words a cell" => "ours: `cell_starts`, `sums`, `kept`, `picks`, `selected`",
+        "two sums of 64 cells" => "our scan needs none",
+        "three words" => "ours: `largest`, `n_selected`",
+        _ => "",
+    }
 }
