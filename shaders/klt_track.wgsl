@@ -13,6 +13,7 @@ struct Params {
     n_levels: u32,
     previous: u32,
     frame_len: u32,
+    count: f32,
     max_iterations: u32,
     photometric: u32,
     epsilon_px: f32,
@@ -33,7 +34,6 @@ struct Params {
 
 const SAMPLES = WINDOW * WINDOW;
 const HALF = f32(WINDOW / 2u);
-const COUNT = f32(SAMPLES);
 const FLAT_ENERGY = 1e-9;
 
 // The quadratic B-spline at -1 - t, -t and 1 - t.
@@ -145,7 +145,7 @@ fn follow(start: TrackRecord, frame: u32, lane: u32) -> TrackRecord {
                 break;
             }
             let found = target_sums(1u - frame, level, position, sums.mean, lane);
-            let mean = select(found.x / COUNT, 0.0, params.photometric == 0u);
+            let mean = select(found.x / params.count, 0.0, params.photometric == 0u);
             let gain = select(1.0, gain_of(sums.energy, found.y - mean * found.x), params.photometric == 2u);
             let bx = sums.moment.x - gain * (found.z - mean * sums.gradient.x);
             let by = sums.moment.y - gain * (found.w - mean * sums.gradient.y);

@@ -142,7 +142,7 @@ fn read_template(frame: u32, level: Level, at: vec2f, lane: u32) -> Template {
         template_y[k] = sample.z;
         sum += template_gray[k];
     }
-    let mean = fold_one(select(0.0, sum, count > 0u)) / COUNT;
+    let mean = fold_one(select(0.0, sum, count > 0u)) / params.count;
     let first_weight = first_row_of(lane) * WINDOW + column_of(lane);
     var first = vec4f();
     var second = vec4f();

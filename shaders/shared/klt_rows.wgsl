@@ -1,7 +1,5 @@
 // The tracker's windows for any adapter: sixteen lanes hold samples i, i + 16, ... of a window, row by row, and sums fold as
 // the twin's, through workgroup memory.
-//
-// Loops whose line ends with `unroll` are written out by the host: a driver leaves loops that are bounded as they are.
 
 const LANES = 16u;
 const CHUNKS = (SAMPLES + LANES - 1u) / LANES;
@@ -122,19 +120,19 @@ fn read_template(frame: u32, level: Level, at: vec2f, lane: u32) -> Template {
     let begin = begin_of(frame, level);
     var sum = 0.0;
     read_rows(GRAY, begin, level, corner, lane);
-    for (var k = 0u; k < CHUNKS; k++) { // unroll
+    for (var k = 0u; k < CHUNKS; k++) {
         template_gray[k] = select(0.0, sample(corner, lane, k), is_sample(lane, k));
         sum += template_gray[k];
     }
     read_rows(GRADIENT_X, begin, level, corner, lane);
-    for (var k = 0u; k < CHUNKS; k++) { // unroll
+    for (var k = 0u; k < CHUNKS; k++) {
         template_x[k] = select(0.0, sample(corner, lane, k), is_sample(lane, k));
     }
     read_rows(GRADIENT_Y, begin, level, corner, lane);
-    let mean = fold(vec4f(sum, 0.0, 0.0, 0.0), lane).x / COUNT;
+    let mean = fold(vec4f(sum, 0.0, 0.0, 0.0), lane).x / params.count;
     var first = vec4f();
     var second = vec4f();
-    for (var k = 0u; k < CHUNKS; k++) { // unroll
+    for (var k = 0u; k < CHUNKS; k++) {
         let t = select(0.0, template_gray[k] - mean, is_sample(lane, k));
         let x = template_x[k];
         let y = select(0.0, sample(corner, lane, k), is_sample(lane, k));
@@ -157,7 +155,7 @@ fn target_sums(frame: u32, level: Level, at: vec2f, mean: f32, lane: u32) -> vec
     let corner = corner_of(level, at);
     read_rows(GRAY, begin_of(frame, level), level, corner, lane);
     var sums = vec4f();
-    for (var k = 0u; k < CHUNKS; k++) { // unroll
+    for (var k = 0u; k < CHUNKS; k++) {
         let j = select(0.0, sample(corner, lane, k) - mean, is_sample(lane, k));
         sums += vec4f(j, j * j, j * template_x[k], j * template_y[k]);
     }
@@ -170,7 +168,7 @@ fn shared_sums(frame: u32, level: Level, start: vec2f, end: vec2f, mean: f32, la
     read_rows(GRAY, begin_of(frame, level), level, corner, lane);
     var first = vec4f();
     var second = vec4f();
-    for (var k = 0u; k < CHUNKS; k++) { // unroll
+    for (var k = 0u; k < CHUNKS; k++) {
         let i = k * LANES + lane;
         let offset = vec2f(f32(i % WINDOW), f32(i / WINDOW));
         let is_shared = is_inside(level, start - HALF + offset) && is_inside(level, end - HALF + offset);

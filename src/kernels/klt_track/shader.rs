@@ -29,8 +29,8 @@ pub const SHADER: KernelSource = KernelSource {
     ),
     workgroup: [LANES as u32, 1, 1],
     params: params_layout!(
-        KltTrackParams: shape, first, n_tracks, n_records, n_levels, previous, frame_len, max_iterations, photometric,
-        epsilon_px, min_eigen, total_weight, forward_backward_px, min_ncc, infinity
+        KltTrackParams: shape, first, n_tracks, n_records, n_levels, previous, frame_len, count, max_iterations,
+        photometric, epsilon_px, min_eigen, total_weight, forward_backward_px, min_ncc, infinity
     ),
     bindings: &[
         Binding::read("weights"),
@@ -60,6 +60,8 @@ pub struct KltTrackParams {
     pub previous: u32,
     /// Pixels of a frame's pyramid.
     pub frame_len: u32,
+    /// Samples of a window. The shader knows them too, but compilers multiply by the reciprocal of a constant.
+    pub count: f32,
     /// As in `TrackParams`.
     pub max_iterations: u32,
     /// As in `TrackParams`.
@@ -100,6 +102,7 @@ impl KltTrackParams {
             n_levels: options.levels,
             previous: previous as u32,
             frame_len: shape.pixels() as u32,
+            count: (window_px * window_px) as f32,
             max_iterations,
             photometric,
             epsilon_px,
@@ -154,8 +157,7 @@ const fn chunks(window_px: usize) -> usize {
 }
 
 fn text_by_rows(window_px: usize) -> String {
-    let text = SHADER.wgsl.replacen("WINDOW = 15u", &format!("WINDOW = {window_px}u"), 1);
-    unrolled(text, chunks(window_px))
+    SHADER.wgsl.replacen("WINDOW = 15u", &format!("WINDOW = {window_px}u"), 1)
 }
 
 fn text_by_columns(window_px: usize) -> String {
