@@ -2,7 +2,7 @@
 //! `cargo bench --bench klt_push [-- REPEATS [ADAPTER]]`.
 //!
 //! Wall times go from the luma plane to the records in memory of the host. Device times are sums over the passes of a
-//! timed recording.
+//! timed recording, in which the plane's conversion to gray is not. With anchors the tracks are no new ones.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use klt_scene::{Warp, scene};
 
 /// Pushes that are not timed; no more than those that are.
 const WARM_UP: usize = 20;
+const PASSES: [&str; 4] = ["pyramid", "gradients", "tracks", "anchors"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Cargo passes `--bench` too.
@@ -30,15 +31,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gpu = Gpu::open(words.next().as_deref())?;
     println!("{}, {}; medians of {repeats}, ms\n", gpu.adapter(), gpu.adapter().driver);
     println!(
-        "| picture | levels | window | tracks | wall | device | pyramid | gradients | tracks | alike | alive |"
+        "| picture | levels | window | tracks | wall | device | {} | alike | alive |",
+        PASSES.join(" | ")
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|---|{}", "---:|".repeat(7 + PASSES.len()));
     for (width, height, levels, window_px) in [(640, 360, 5, 15), (1280, 720, 6, 21)] {
         let options = KltOptions { levels, window_px, ..KltOptions::for_size(width, height) };
         let first = scene(width, height);
         let frames = [picture_of(&first), picture_of(&Warp::Shift(3.3, -2.4).apply(&first))];
         for n_tracks in [1024, 8192] {
-            time(&gpu, &options, &frames, n_tracks, repeats)?;
+            for anchor in [false, true] {
+                let options = KltOptions { anchor, capacity: n_tracks as u32, ..options.clone() };
+                time(&gpu, &options, &frames, n_tracks, repeats)?;
+            }
         }
     }
     Ok(())
@@ -92,7 +97,6 @@ fn time(
     repeats: usize,
 ) -> Result<(), Box<dyn Error>> {
     let (width, height) = (frames[0].width, frames[0].height);
-    let options = KltOptions { capacity: n_tracks as u32, anchor: false, ..options.clone() };
     let mut pushed = Pushed {
         conversion: Conversion::new(&Device::Gpu(gpu.clone()), &frames[0], (width, height))?,
         tracker: GpuTracker::new(gpu, Arc::new(options.clone()), (width as usize, height as usize))?,
@@ -104,12 +108,12 @@ fn time(
     pushed.push(&frames[0], &[])?;
     // From the first frame to the second, the way that is timed too: every second push.
     let found = pushed.push(&frames[1], &starts)?;
-    let alike = alike(&options, frames, &starts, &found)?;
+    let alike = alike(options, frames, &starts, &found)?;
     let alive = found.iter().filter(|record| record.is_alive()).count();
     let mut wall = Vec::new();
     let warm_up = WARM_UP.min(repeats);
     for repeat in 0..warm_up + repeats {
-        pushed.push(&frames[0], &[])?;
+        pushed.push(&frames[0], &found)?;
         let begin = Instant::now();
         pushed.push(&frames[1], &starts)?;
         if repeat >= warm_up {
@@ -117,25 +121,24 @@ fn time(
         }
     }
     let ids: Vec<u32> = (0..n_tracks as u32).collect();
-    let mut passes = [(); 3].map(|()| Vec::new());
+    let mut passes = PASSES.map(|_| Vec::new());
     for _ in 0..repeats {
-        pushed.push(&frames[0], &[])?;
+        pushed.push(&frames[0], &found)?;
         let gray = pushed.gray(&frames[1])?;
         let (_, times) = pushed.tracker.push_timed(&gray, &ids, &starts)?;
-        for (pass, name) in passes.iter_mut().zip(["pyramid", "gradients", "tracks"]) {
+        for (pass, name) in passes.iter_mut().zip(PASSES) {
             // Of tracks there are as many passes as chunks, of none where the adapter does not tell.
-            let chunks = times.iter().filter(|time| time.name == name).map(|time| time.ms);
-            pass.extend(chunks.reduce(|sum, ms| sum + ms));
+            pass.push(times.iter().filter(|time| time.name == name).map(|time| time.ms).sum::<f64>());
         }
     }
-    let sums = (0..passes[0].len()).map(|i| passes.iter().map(|pass| pass[i]).sum()).collect();
-    let [pyramid, gradients, tracks] = passes.map(median);
+    let device = median((0..repeats).map(|i| passes.iter().map(|pass| pass[i]).sum()).collect());
+    let passes = passes.map(|pass| format!("{:.3}", median(pass)));
     println!(
-        "| {width} x {height} | {} | {} | {n_tracks} | {:.3} | {:.3} | {pyramid:.3} | {gradients:.3} | {tracks:.3} | {:.2} % | {alive} |",
+        "| {width} x {height} | {} | {} | {n_tracks} | {:.3} | {device:.3} | {} | {:.2} % | {alive} |",
         options.levels,
         options.window_px,
         median(wall),
-        median(sums),
+        passes.join(" | "),
         100.0 * alike,
     );
     Ok(())

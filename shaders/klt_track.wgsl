@@ -36,13 +36,6 @@ const SAMPLES = WINDOW * WINDOW;
 const HALF = f32(WINDOW / 2u);
 const FLAT_ENERGY = 1e-9;
 
-// The quadratic B-spline at -1 - t, -t and 1 - t.
-fn taps(t: f32) -> vec3f {
-    let before = 0.5 - t;
-    let after = 0.5 + t;
-    return vec3f(0.5 * before * before, 0.75 - t * t, 0.5 * after * after);
-}
-
 // The pixel nearest to the window's first sample.
 struct Corner {
     pixel: vec2i,

@@ -44,10 +44,10 @@ pub use self::buffer::{AnyBuffer, Buffer, Readback};
 pub use self::error::DeviceError;
 pub use self::gpu::{Counts, Gpu};
 pub(crate) use self::kernel::params_layout;
+#[cfg(test)]
+pub(crate) use self::kernel::validate;
 pub use self::kernel::{Access, Binding, Bound, Kernel, KernelSource, ParamsLayout};
 pub use self::submit::{PassTime, Recording, Submission};
-#[cfg(test)]
-pub(crate) use wgpu::naga;
 
 mod account;
 mod adapter;

@@ -284,6 +284,21 @@ impl Bound {
     }
 }
 
+/// Reads and checks the text of a shader that may use subgroups, without any adapter.
+///
+/// # Errors
+/// What is wrong, with the lines.
+#[cfg(test)]
+pub(crate) fn validate(text: &str) -> Result<(), String> {
+    use wgpu::naga::{front::wgsl::parse_str, valid};
+    let module = parse_str(text).map_err(|error| error.emit_to_string(text))?;
+    let validated = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::SUBGROUP)
+        .subgroup_operations(valid::SubgroupOperationSet::all())
+        .subgroup_stages(valid::ShaderStages::COMPUTE)
+        .validate(&module);
+    validated.map(drop).map_err(|error| error.emit_to_string(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

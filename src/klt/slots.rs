@@ -1,11 +1,10 @@
 //! Slots that outlive tracks: where a backend keeps what it knows of each from its seed on.
 
-use std::collections::BTreeMap;
-
 /// The slots of live tracks. There are never more than the most tracks of a frame.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    by_track: BTreeMap<u32, usize>,
+    /// Each live track with its slot, by track.
+    given: Vec<(u32, usize)>,
     free: Vec<usize>,
     len: usize,
 }
@@ -14,21 +13,31 @@ impl Slots {
     /// Takes the slots of all tracks but `ids` back and gives each of these without one a slot. Returns the slot of each
     /// and whether it is new.
     pub fn assign(&mut self, ids: &[u32]) -> Vec<(usize, bool)> {
-        let kept = ids.iter().filter_map(|id| self.by_track.remove_entry(id)).collect();
-        self.free.extend(self.by_track.values());
-        self.by_track = kept;
-        ids.iter().map(|&id| self.slot_of(id)).collect()
+        let mut by_track: Vec<(u32, usize)> = ids.iter().copied().zip(0..).collect();
+        by_track.sort_unstable();
+        let mut slots = vec![None; ids.len()];
+        // Both by track, as tracks nearly always come: one walk through both.
+        let mut wanted = by_track.iter().peekable();
+        for &(id, slot) in &self.given {
+            while wanted.next_if(|wanted| wanted.0 < id).is_some() {}
+            match wanted.next_if(|wanted| wanted.0 == id) {
+                Some(&(_, place)) => slots[place] = Some(slot),
+                None => self.free.push(slot),
+            }
+        }
+        let slots: Vec<_> = slots.into_iter().map(|slot| self.or_new(slot)).collect();
+        self.given = by_track.into_iter().map(|(id, place)| (id, slots[place].0)).collect();
+        slots
     }
 
-    fn slot_of(&mut self, id: u32) -> (usize, bool) {
-        if let Some(&slot) = self.by_track.get(&id) {
+    fn or_new(&mut self, slot: Option<usize>) -> (usize, bool) {
+        if let Some(slot) = slot {
             return (slot, false);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.len += 1;
             self.len - 1
         });
-        self.by_track.insert(id, slot);
         (slot, true)
     }
 

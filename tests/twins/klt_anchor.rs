@@ -72,7 +72,7 @@ impl Scene {
         seeds[41] = TrackRecord::start((width / 2) as f32, (height / 2) as f32);
         // Every fifth track is not new.
         let slot = |track: usize| {
-            (track * 37 + 11) as u32 % N_SLOTS as u32 | if track % 5 == 4 { 0 } else { IS_NEW }
+            ((track * 37 + 11) as u32 % N_SLOTS as u32) | if track % 5 == 4 { 0 } else { IS_NEW }
         };
         Scene {
             options: KltOptions {

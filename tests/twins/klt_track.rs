@@ -229,7 +229,7 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
     for (i, picture) in pictures.iter().enumerate() {
         let starts = if i == 0 { &[][..] } else { &records };
         // In the last every fourth track is new.
-        let id = |n: u32| if i == 2 && n % 4 == 0 { 100 + n } else { n };
+        let id = |n: u32| if i == 2 && n.is_multiple_of(4) { 100 + n } else { n };
         let ids: Vec<u32> = (0..starts.len() as u32).map(id).collect();
         let expected = twin.push(&on_cpu.run(picture)?.host()?, &ids, starts);
         let Gray::Device(gray) = on_device.run(picture)? else { panic!("the gray is on the host") };

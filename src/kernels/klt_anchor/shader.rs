@@ -10,6 +10,7 @@ pub const SHADER: KernelSource = KernelSource {
     name: "klt_anchor",
     wgsl: concat!(
         include_str!("../../../shaders/shared/track_record.wgsl"),
+        include_str!("../../../shaders/shared/taps.wgsl"),
         include_str!("../../../shaders/shared/anchor.wgsl"),
         include_str!("../../../shaders/shared/fold_twelve_workgroup.wgsl"),
         include_str!("../../../shaders/klt_anchor.wgsl")

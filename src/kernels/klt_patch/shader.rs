@@ -19,6 +19,7 @@ pub const SHADER: KernelSource = KernelSource {
     name: "klt_patch",
     wgsl: concat!(
         include_str!("../../../shaders/shared/track_record.wgsl"),
+        include_str!("../../../shaders/shared/taps.wgsl"),
         include_str!("../../../shaders/shared/anchor.wgsl"),
         include_str!("../../../shaders/shared/fold_twelve_workgroup.wgsl"),
         include_str!("../../../shaders/klt_patch.wgsl")
@@ -99,8 +100,30 @@ pub fn kernel(gpu: &Gpu) -> Result<Kernel, DeviceError> {
 /// The kernel of a source whose text folds twelve sums.
 pub fn folding(gpu: &Gpu, source: &'static KernelSource) -> Result<Kernel, DeviceError> {
     if gpu.smallest_subgroup().is_some_and(|size| size >= SUBGROUP_LANES) {
-        gpu.kernel_of_text(source, &source.wgsl.replacen(FOLD_WORKGROUP, FOLD_SUBGROUP, 1))
+        gpu.kernel_of_text(source, &text_by_subgroups(source))
     } else {
         gpu.kernel(source, &[])
+    }
+}
+
+fn text_by_subgroups(source: &KernelSource) -> String {
+    source.wgsl.replacen(FOLD_WORKGROUP, FOLD_SUBGROUP, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::validate;
+    use crate::kernels::klt_anchor;
+
+    #[test]
+    fn both_forms_of_both_shaders_are_valid() {
+        for source in [&SHADER, &klt_anchor::SHADER] {
+            let text = text_by_subgroups(source);
+            assert_ne!(text, source.wgsl, "{}", source.name);
+            for text in [source.wgsl, &text] {
+                validate(text).unwrap_or_else(|error| panic!("{}: {error}", source.name));
+            }
+        }
     }
 }

@@ -21,6 +21,7 @@ pub const SHADER: KernelSource = KernelSource {
     wgsl: concat!(
         "const WINDOW = 15u;\n",
         include_str!("../../../shaders/shared/pyramid.wgsl"),
+        include_str!("../../../shaders/shared/taps.wgsl"),
         include_str!("../../../shaders/shared/min_eigenvalue.wgsl"),
         include_str!("../../../shaders/shared/track_record.wgsl"),
         include_str!("../../../shaders/shared/checked_record.wgsl"),
@@ -218,6 +219,7 @@ fn workgroup_bytes(window_px: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::validate;
 
     #[test]
     fn marked_loops_are_written_out() {
@@ -233,16 +235,9 @@ mod tests {
 
     #[test]
     fn both_forms_are_valid_for_every_window() {
-        use crate::device::naga::{front::wgsl::parse_str, valid};
         for window_px in (3..=31).step_by(2) {
             for text in [text_by_rows(window_px), text_by_columns(window_px)] {
-                let module =
-                    parse_str(&text).unwrap_or_else(|error| panic!("{}", error.emit_to_string(&text)));
-                valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::SUBGROUP)
-                    .subgroup_operations(valid::SubgroupOperationSet::all())
-                    .subgroup_stages(valid::ShaderStages::COMPUTE)
-                    .validate(&module)
-                    .unwrap_or_else(|error| panic!("{}", error.emit_to_string(&text)));
+                validate(&text).unwrap_or_else(|error| panic!("window {window_px}: {error}"));
             }
         }
     }
