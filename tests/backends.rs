@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -162,16 +163,22 @@ fn a_lost_device_ends_the_run(adapter: &str) -> Outcome {
     };
     let gpu = Gpu::open(Some(adapter))?;
     let losing = gpu.clone();
+    let (running, ended) = mpsc::channel::<()>();
     let loser = thread::spawn(move || {
         // In the midst of the pushes: there are 16 frames of two submissions or more.
         while losing.counts().submissions < 13 {
-            thread::sleep(Duration::from_millis(1));
+            if ended.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Disconnected) {
+                return false;
+            }
         }
         losing.lose();
+        true
     });
     let device = || Ok(Device::Gpu(gpu));
-    let error = launcher::run_on(&request, device, Arc::new(Progress::hidden())).unwrap_err();
-    loser.join().unwrap();
+    let result = launcher::run_on(&request, device, Arc::new(Progress::hidden()));
+    drop(running);
+    assert!(loser.join().unwrap(), "the run ended before submission 13: {result:?}");
+    let error = result.unwrap_err();
     let LaunchError::Stage { failure, partial } = &error else { panic!("{error}") };
     let text = failure.to_string();
     assert!(text.contains(" was lost: destroyed, at submission "), "{text}");
