@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use trackweave::device::{Device, Gpu};
+use trackweave::device::{Allocated, Device, Gpu};
 use trackweave::kernels::pyramid_down::PyramidShape;
 use trackweave::klt::{KltOptions, Tracker};
 
@@ -23,6 +23,7 @@ fn print(gpu: &Gpu, width: usize, height: usize, capacity: usize) -> Result<(), 
     let (levels, window_px) = (options.levels as usize, options.window_px);
     let n_pixels = PyramidShape::new(width, height, levels).pixels();
     let n_cells = width.div_ceil(8) * height.div_ceil(8);
+    let own = allocated(gpu)?.counted;
     let tracker = Tracker::new(&Device::Gpu(gpu.clone()), options, (width, height))?;
     println!("\n## {width} x {height}, {capacity} tracks, {levels} levels, window {window_px}\n");
     println!("| array | bytes | the design's | what it is |\n|---|---:|---:|---|");
@@ -39,11 +40,20 @@ fn print(gpu: &Gpu, width: usize, height: usize, capacity: usize) -> Result<(), 
         theirs += bytes;
     }
     println!("| **sum** | **{ours}** | **{theirs}** | |");
-    let found = gpu.allocated().ok_or("the interface does not tell what it allocates")?;
+    let found = allocated(gpu)?;
     let bytes: u64 = found.buffers.iter().map(|found| found.bytes).sum();
     println!("\nwgpu: {} allocations of {bytes} bytes with what alignment skips", found.buffers.len());
+    let (buffers, bytes) = (found.counted.buffers - own.buffers, found.counted.bytes - own.bytes);
+    println!(
+        "\nwgpu counts {buffers} buffers of {bytes} bytes beside {} of {} of its own",
+        own.buffers, own.bytes
+    );
     drop(tracker);
     Ok(())
+}
+
+fn allocated(gpu: &Gpu) -> Result<Allocated, Box<dyn Error>> {
+    gpu.allocated().ok_or_else(|| "the interface does not tell what it allocates".into())
 }
 
 /// The arrays of the design's formula 4 (6 S + W H + 12 C + 2 ceil(C / 64) + 3) + 64 P, by our names where we have them.

@@ -37,7 +37,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::account::{Allocated, Allocation};
+pub use self::account::{Allocated, Allocation, Counted};
 pub use self::adapter::{Adapter, AdapterKind};
 pub use self::budget::ChunkBudget;
 pub use self::buffer::{AnyBuffer, Buffer, Readback};

@@ -1,5 +1,5 @@
 //! What the account of `Gpu::resident` says beside what wgpu's allocator says, on the adapter that TRACKWEAVE_ADAPTER names:
-//! buffer by buffer, to the byte.
+//! buffer by buffer, to the byte; and beside what wgpu counts.
 
 #[path = "support/klt_scene.rs"]
 mod klt_scene;
@@ -9,7 +9,7 @@ mod tracker;
 use std::env;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use trackweave::device::{Allocated, Allocation, Gpu};
+use trackweave::device::{Allocated, Allocation, Counted, Gpu};
 
 type Outcome = Result<(), Failed>;
 
@@ -38,7 +38,7 @@ fn main() {
     ];
     for (width, height) in [(640, 360), (1280, 720)] {
         for capacity in [1024, 8192] {
-            let pushes = move |name: &str| tracker::pushes(&Gpu::open(Some(name))?, width, height, capacity);
+            let pushes = move |name: &str| tracker::pushes(&Account::open(name)?, width, height, capacity);
             trials.push(trial(format!("a_tracker_of_{capacity}_at_{width}x{height}"), Box::new(pushes)));
         }
     }
@@ -49,47 +49,103 @@ fn allocated(gpu: &Gpu) -> Result<Allocated, Failed> {
     gpu.allocated().ok_or_else(|| "the interface does not tell what it allocates".into())
 }
 
-/// Every buffer of the account is allocated, and nothing else but what wgpu made for itself: a name's allocations are its
-/// buffers to the byte, once what their alignment skips is taken off and sizes are rounded up to it.
-pub fn compare(gpu: &Gpu) -> Outcome {
-    let (ours, theirs) = (gpu.buffers(), allocated(gpu)?);
+/// A device, and what wgpu made for itself when it was opened.
+pub struct Account {
+    /// The device.
+    pub gpu: Gpu,
+    untouched: Allocated,
+}
+
+impl Account {
+    fn open(name: &str) -> Result<Account, Failed> {
+        let gpu = Gpu::open(Some(name))?;
+        let untouched = allocated(&gpu)?;
+        assert_eq!((untouched.buffers.as_slice(), gpu.buffers()), (&[][..], vec![]));
+        assert_eq!(untouched.counted.buffers, untouched.internal.len() as u64);
+        Ok(Account { gpu, untouched })
+    }
+
+    /// Every buffer of the account is allocated and counted, and nothing else but what wgpu made for itself.
+    pub fn compare(&self) -> Outcome {
+        let (ours, theirs) = (self.gpu.buffers(), allocated(&self.gpu)?);
+        assert_eq!(theirs.internal, self.untouched.internal, "writes and zeros leave nothing behind");
+        assert_eq!(self.gpu.resident_bytes(), ours.iter().map(|&(_, bytes)| bytes).sum::<u64>());
+        let all = theirs.buffers.iter().chain(&theirs.internal).map(|found| found.bytes);
+        assert!(all.sum::<u64>() <= theirs.reserved, "{theirs:?}");
+        compare_allocated(&ours, &theirs.buffers)?;
+        compare_counted(&ours, theirs.counted, self.untouched.counted)
+    }
+}
+
+/// Holds `ours`, named sizes, against what is counted: there are as many more than `own` as there are of ours, and their
+/// bytes are our sizes' sum. Unlike an allocation the count has nothing that alignment skips: on adapters that do not round
+/// sizes up the sums are equal, on others once all sizes are rounded up to one multiple.
+fn compare_counted(ours: &[(&str, u64)], counted: Counted, own: Counted) -> Outcome {
+    let bytes = counted.bytes - own.bytes;
+    let sum = |&multiple: &u64| ours.iter().map(|ours| ours.1.next_multiple_of(multiple)).sum::<u64>();
+    if counted.buffers - own.buffers == ours.len() as u64 && ALIGNMENTS.iter().any(|m| sum(m) == bytes) {
+        return Ok(());
+    }
+    let n = ours.len();
+    Err(format!("{n} buffers of {} bytes, but {counted:?} with wgpu's own {own:?}", sum(&1)).into())
+}
+
+/// Holds `ours`, named sizes, against the allocations: a name's allocations are its buffers to the byte, once what their
+/// alignment skips is taken off and sizes are rounded up to it.
+fn compare_allocated(ours: &[(&str, u64)], theirs: &[Allocation]) -> Outcome {
     let mut names: Vec<&str> = ours.iter().map(|&(name, _)| name).collect();
-    names.extend(theirs.buffers.iter().map(|found| found.name.as_str()));
+    names.extend(theirs.iter().map(|found| found.name.as_str()));
     names.sort();
     names.dedup();
     for name in names {
         let sizes: Vec<u64> = ours.iter().filter(|ours| ours.0 == name).map(|ours| ours.1).collect();
-        let found: Vec<&Allocation> = theirs.buffers.iter().filter(|found| found.name == name).collect();
+        let found: Vec<&Allocation> = theirs.iter().filter(|found| found.name == name).collect();
         if !is_explained(&sizes, &found) {
             return Err(format!("\"{name}\" is of {sizes:?} bytes, but allocated are {found:?}").into());
         }
     }
-    assert_eq!(gpu.resident_bytes(), ours.iter().map(|&(_, bytes)| bytes).sum::<u64>());
-    let all = theirs.buffers.iter().chain(&theirs.internal).map(|found| found.bytes);
-    assert!(all.sum::<u64>() <= theirs.reserved, "{theirs:?}");
     Ok(())
 }
 
-/// Whether one alignment of all buffers and one multiple of all sizes make `found` of `sizes`.
+/// Whether one multiple of all sizes and an alignment of each allocation make `found` of `sizes`: storage and a readback may
+/// have one name, and what a buffer is for decides what it is aligned to.
 fn is_explained(sizes: &[u64], found: &[&Allocation]) -> bool {
-    let sorted = |bytes: &mut dyn Iterator<Item = u64>| {
-        let mut bytes: Vec<u64> = bytes.collect();
-        bytes.sort();
-        bytes
+    let could_be = |found: &Allocation, size: u64, multiple: u64| {
+        let alignments = ALIGNMENTS.iter().filter(|&&alignment| alignment >= multiple);
+        let size = size.next_multiple_of(multiple);
+        alignments.into_iter().any(|&alignment| found.bytes_aligned_to(alignment) == size)
     };
-    ALIGNMENTS.iter().any(|&alignment| {
-        let without_skipped = sorted(&mut found.iter().map(|found| found.bytes_aligned_to(alignment)));
-        let multiples = ALIGNMENTS.iter().filter(|&&multiple| multiple <= alignment);
-        multiples.copied().any(|multiple| {
-            without_skipped == sorted(&mut sizes.iter().map(|size| size.next_multiple_of(multiple)))
+    sizes.len() == found.len()
+        && ALIGNMENTS.iter().any(|&multiple| {
+            let could_be = |i: usize, size: usize| could_be(found[i], sizes[size], multiple);
+            let mut takers = vec![None; found.len()];
+            (0..sizes.len()).all(|size| takes(size, &could_be, &mut takers, &mut vec![false; found.len()]))
         })
-    })
+}
+
+/// Finds `size` an allocation that no other takes, or whose taker finds another (an augmenting path of a matching).
+fn takes(
+    size: usize,
+    could_be: &dyn Fn(usize, usize) -> bool,
+    takers: &mut [Option<usize>],
+    is_tried: &mut [bool],
+) -> bool {
+    for i in 0..takers.len() {
+        if is_tried[i] || !could_be(i, size) {
+            continue;
+        }
+        is_tried[i] = true;
+        if takers[i].is_none_or(|other| takes(other, could_be, takers, is_tried)) {
+            takers[i] = Some(size);
+            return true;
+        }
+    }
+    false
 }
 
 fn buffers(name: &str) -> Outcome {
-    let gpu = Gpu::open(Some(name))?;
-    let untouched = allocated(&gpu)?;
-    assert_eq!((untouched.buffers.as_slice(), gpu.buffers()), (&[][..], vec![]));
+    let account = Account::open(name)?;
+    let gpu = &account.gpu;
     let lengths = [0, 1, 4, 5, 63, 64, 65, 100, 255, 257, 1000, 4097, 100_001, 9_000_001, 80_000_003];
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o"];
     let made: Result<Vec<_>, _> =
@@ -97,21 +153,20 @@ fn buffers(name: &str) -> Outcome {
     let mut made = made?;
     let readback = gpu.readback::<u64>("readback", 1001)?;
     let same_name = [gpu.buffer::<u8>("k", 1001)?, gpu.buffer::<u8>("k", 1000)?];
-    assert_eq!(allocated(&gpu)?.buffers.len(), gpu.buffers().len());
-    compare(&gpu)?;
+    assert_eq!(allocated(gpu)?.buffers.len(), gpu.buffers().len());
+    account.compare()?;
     made.drain(3..11);
-    compare(&gpu)?;
+    account.compare()?;
     assert_eq!(gpu.buffers().len(), 10, "seven, two called k, the readback");
     drop((made, same_name, readback));
-    compare(&gpu)?;
-    assert_eq!((allocated(&gpu)?.buffers, gpu.resident()), (vec![], vec![]));
-    assert_eq!(allocated(&gpu)?.internal, untouched.internal, "writes and zeros leave nothing behind");
+    account.compare()?;
+    assert_eq!((allocated(gpu)?.buffers, gpu.resident()), (vec![], vec![]));
     Ok(())
 }
 
 fn written(name: &str) -> Outcome {
-    let gpu = Gpu::open(Some(name))?;
-    let internal = allocated(&gpu)?.internal;
+    let account = Account::open(name)?;
+    let gpu = &account.gpu;
     let buffer = gpu.buffer_with("written", &[7u32; 3000])?;
     let readback = gpu.readback::<u32>("answer", 3000)?;
     let mut recording = gpu.record("answer");
@@ -121,12 +176,11 @@ fn written(name: &str) -> Outcome {
     drop(buffer);
     submission.wait()?;
     assert_eq!(readback.take()?[..2], [8, 7]);
-    compare(&gpu)?;
+    account.compare()?;
     drop(readback);
     let timed = gpu.record_timed("nothing")?;
-    compare(&gpu)?;
+    account.compare()?;
     timed.submit()?.wait()?;
-    compare(&gpu)?;
-    assert_eq!(allocated(&gpu)?.internal, internal);
+    account.compare()?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::gpu::Gpu;
 /// How wgpu names buffers of its own.
 const OWN: &str = "(wgpu internal)";
 
-/// Memory as wgpu's allocator has it.
+/// Memory as wgpu's allocator has it, and as wgpu counts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
     /// Of each `Buffer`, `Readback`, set of parameters or timestamps, by name.
@@ -14,6 +14,17 @@ pub struct Allocated {
     pub internal: Vec<Allocation>,
     /// Bytes of the blocks that the driver gave for all of these.
     pub reserved: u64,
+    /// What wgpu counted where it made and destroyed all of these.
+    pub counted: Counted,
+}
+
+/// What wgpu's counters say of its buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Live buffers.
+    pub buffers: u64,
+    /// Their bytes as the driver wants them: nothing that alignment skips in front, but with what it rounds sizes up by.
+    pub bytes: u64,
 }
 
 /// A range of a block: what was asked for, behind what its alignment skips.
@@ -47,6 +58,8 @@ impl Gpu {
             .collect();
         all.sort();
         let (internal, buffers) = all.into_iter().partition(|found| found.name.starts_with(OWN));
-        Some(Allocated { buffers, internal, reserved: report.total_reserved_bytes })
+        let hal = self.0.device.get_internal_counters().hal;
+        let counted = Counted { buffers: hal.buffers.read() as u64, bytes: hal.buffer_memory.read() as u64 };
+        Some(Allocated { buffers, internal, reserved: report.total_reserved_bytes, counted })
     }
 }

@@ -10,7 +10,7 @@ use trackweave::numerics::SplitMix64;
 use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
 
 use crate::klt_scene::{Warp, scene};
-use crate::{Outcome, compare};
+use crate::{Account, Outcome};
 
 fn picture_of(gray: &GrayImage) -> Picture {
     let data = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
@@ -25,13 +25,14 @@ fn picture_of(gray: &GrayImage) -> Picture {
     }
 }
 
-/// The account after the tracker is made, after each of three pushes and after a selection is the allocator's; nothing is
-/// left behind it.
-pub fn pushes(gpu: &Gpu, width: usize, height: usize, capacity: usize) -> Outcome {
+/// The account after the tracker is made, after each of three pushes, after a selection and after the tracker is dropped is
+/// what is allocated and counted; nothing is left behind.
+pub fn pushes(account: &Account, width: usize, height: usize, capacity: usize) -> Outcome {
+    let gpu = &account.gpu;
     let options = KltOptions { capacity: capacity as u32, ..KltOptions::for_size(width, height) };
     let (device, first) = (Device::Gpu(gpu.clone()), scene(width, height));
     let mut tracker = Tracker::new(&device, options, (width, height))?;
-    compare(gpu)?;
+    account.compare()?;
     let resident = gpu.resident();
     let mut rng = SplitMix64::new(3, 0);
     let mut along = |size: usize| (8.0 + (size as f64 - 16.0) * rng.unit()) as f32;
@@ -45,17 +46,17 @@ pub fn pushes(gpu: &Gpu, width: usize, height: usize, capacity: usize) -> Outcom
         let n = if i == 0 { 0 } else { ids.len() };
         let records = tracker.push(&gray, &ids[..n], &starts[..n])?;
         assert!(i == 0 || records.iter().filter(|record| record.is_alive()).count() > 50, "push {i}");
-        compare(gpu)?;
+        account.compare()?;
         drop(gray);
         assert_eq!(gpu.resident(), resident, "push {i}");
-        compare(gpu)?;
+        account.compare()?;
     }
     let points: Vec<[f32; 2]> = starts.iter().map(|start| [start.x, start.y]).collect();
     let corners = tracker.structure().corners(tracker.options(), &points)?;
     assert!(corners.select(&points, tracker.options(), capacity)?.len() > 100);
-    compare(gpu)?;
+    account.compare()?;
     drop((tracker, corners));
-    compare(gpu)?;
+    account.compare()?;
     assert_eq!((gpu.resident(), gpu.allocated().map(|found| found.buffers)), (vec![], Some(vec![])));
     Ok(())
 }
