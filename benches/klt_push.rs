@@ -132,7 +132,8 @@ fn time(
         }
     }
     let device = median((0..repeats).map(|i| passes.iter().map(|pass| pass[i]).sum()).collect());
-    let passes = passes.map(|pass| format!("{:.3}", median(pass)));
+    // A sum of nothing is -0.
+    let passes = passes.map(|pass| format!("{:.3}", median(pass).abs()));
     println!(
         "| {width} x {height} | {} | {} | {n_tracks} | {:.3} | {device:.3} | {} | {:.2} % | {alive} |",
         options.levels,

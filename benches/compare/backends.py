@@ -60,6 +60,7 @@ def main():
     parser.add_argument("inputs", nargs="+", type=pathlib.Path)
     parser.add_argument("--adapter", default=None)
     arguments = parser.parse_args()
+    program = arguments.program.resolve()
     gpu = ["--backend", "gpu", *(["--adapter", arguments.adapter] if arguments.adapter else [])]
     ends = []
     limits = " | ".join(f"within {limit} px" for limit in DISTANCES_PX)
@@ -67,8 +68,8 @@ def main():
         name = source.parent.name if source.is_file() else source.name
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            record, on_cpu = run(arguments.program, source, folder / "cpu", "--backend", "cpu")
-            other, on_gpu = run(arguments.program, source, folder / "gpu", *gpu)
+            record, on_cpu = run(program, source, folder / "cpu", "--backend", "cpu")
+            other, on_gpu = run(program, source, folder / "gpu", *gpu)
         if not ends:
             print(f"{other['adapter']}\n")
             print(f"| input | frames | kept CPU | GPU | tracks CPU | GPU | in both | equal | {limits} |")
