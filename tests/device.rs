@@ -1,6 +1,7 @@
 //! The device layer on the adapter that TRACKWEAVE_ADAPTER names: what it does, and the error of each fault.
 
 use std::env;
+use std::fs;
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -25,11 +26,15 @@ static ONE_TOO_FEW: KernelSource =
 
 /// Word that makes this program what `no_driver` starts.
 const WITHOUT_DRIVERS: &str = "without-drivers";
+/// Word that makes this program what `closed` starts.
+const ONE_AFTER_ANOTHER: &str = "one-after-another";
 
 fn main() {
     let adapter = env::var("TRACKWEAVE_ADAPTER").ok();
-    if env::args().nth(1).as_deref() == Some(WITHOUT_DRIVERS) {
-        return tell_what_opens(&adapter.expect("TRACKWEAVE_ADAPTER"));
+    match env::args().nth(1).as_deref() {
+        Some(WITHOUT_DRIVERS) => return tell_what_opens(&adapter.expect("TRACKWEAVE_ADAPTER")),
+        Some(ONE_AFTER_ANOTHER) => return tell_threads(&adapter.expect("TRACKWEAVE_ADAPTER")),
+        _ => {}
     }
     let reason = if adapter.is_some() { "" } else { " (TRACKWEAVE_ADAPTER is not set)" };
     let trial = |name: &str, check: fn(&str) -> Outcome| {
@@ -40,6 +45,7 @@ fn main() {
         trial("the_choice_of_an_adapter", choice),
         trial("an_unknown_adapter_is_told_with_those_there_are", unknown_adapter),
         trial("without_a_driver_there_is_no_adapter", no_driver),
+        trial("a_device_is_closed_with_its_last_handle", closed),
         trial("bytes_come_back_as_they_went", bytes_come_back),
         trial("dispatches_of_a_recording_see_each_other", dispatches_in_order),
         trial("constants_make_kernels_of_their_own", constants),
@@ -122,6 +128,29 @@ fn no_driver(name: &str) -> Outcome {
     let unknown = format!("no adapter is called \"{name}\" (there are none at all)");
     let none = "no GPU found (there are none at all); give --backend cpu, or name an adapter with --adapter";
     assert_eq!(told.lines().collect::<Vec<_>>(), [none, "Cpu", &unknown, &unknown]);
+    Ok(())
+}
+
+/// How many threads there are after each of four devices, a line each; none where the system does not tell.
+fn tell_threads(name: &str) {
+    for _ in 0..4 {
+        let gpu = Gpu::open(Some(name)).expect("the adapter opens");
+        gpu.kernel(&SCALE, &[]).expect("a kernel");
+        drop(gpu);
+        if let Ok(threads) = fs::read_dir("/proc/self/task") {
+            println!("{}", threads.count());
+        }
+    }
+}
+
+/// A software adapter has threads of its own for each open device.
+fn closed(name: &str) -> Outcome {
+    let output =
+        Command::new(env::current_exe()?).arg(ONE_AFTER_ANOTHER).env("TRACKWEAVE_ADAPTER", name).output()?;
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout)?;
+    let threads: Vec<&str> = told.lines().collect();
+    assert!(threads.windows(2).all(|pair| pair[0] == pair[1]), "threads after each device: {threads:?}");
     Ok(())
 }
 

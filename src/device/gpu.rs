@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::adapter::{self, Adapter};
 use super::buffer::Ledger;
 use super::error::DeviceError;
-use super::kernel::Kernel;
+use super::kernel::Made;
 
 /// A device and its queue. A clone is another handle of the same.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Open {
     /// Nanoseconds of a tick where passes can be timed.
     pub tick_ns: Option<f64>,
     pub ledger: Arc<Ledger>,
-    pub kernels: Mutex<HashMap<String, Kernel>>,
+    pub kernels: Mutex<HashMap<String, Made>>,
     pub n_dispatches: AtomicU64,
     pub n_submissions: AtomicU64,
     faults: Arc<Mutex<Faults>>,

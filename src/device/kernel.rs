@@ -97,7 +97,13 @@ impl KernelSource {
 pub struct Kernel {
     gpu: Gpu,
     pub(super) source: &'static KernelSource,
-    pub(super) pipeline: wgpu::ComputePipeline,
+    pub(super) made: Made,
+}
+
+/// A compiled shader. The device keeps it, so it must not keep the device: it would never be closed.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
 }
 
@@ -126,7 +132,7 @@ impl Gpu {
             let _ = write!(key, " {name}={value}");
             key
         });
-        self.made(key, || self.compile(source, source.wgsl, constants))
+        self.kernel_by_key(key, source, || self.compile(source, source.wgsl, constants))
     }
 
     /// The pipeline of another text of `source`, made at the first call with that text. For what `override` constants
@@ -135,7 +141,7 @@ impl Gpu {
     /// # Errors
     /// The shader does not compile.
     pub fn kernel_of_text(&self, source: &'static KernelSource, wgsl: &str) -> Result<Kernel, DeviceError> {
-        self.made(wgsl.to_owned(), || self.compile(source, wgsl, &[]))
+        self.kernel_by_key(wgsl.to_owned(), source, || self.compile(source, wgsl, &[]))
     }
 
     /// Refuses `bytes` of workgroup memory for `kernel` where the adapter has less.
@@ -150,18 +156,18 @@ impl Gpu {
         Ok(())
     }
 
-    fn made(
+    fn kernel_by_key(
         &self,
         key: String,
-        make: impl FnOnce() -> Result<Kernel, DeviceError>,
+        source: &'static KernelSource,
+        make: impl FnOnce() -> Result<Made, DeviceError>,
     ) -> Result<Kernel, DeviceError> {
         let mut kernels = self.0.kernels.lock();
-        if let Some(kernel) = kernels.get(&key) {
-            return Ok(kernel.clone());
-        }
-        let kernel = make()?;
-        kernels.insert(key, kernel.clone());
-        Ok(kernel)
+        let made = match kernels.get(&key) {
+            Some(made) => made.clone(),
+            None => kernels.entry(key).insert_entry(make()?).get().clone(),
+        };
+        Ok(Kernel { gpu: self.clone(), source, made })
     }
 
     fn compile(
@@ -169,7 +175,7 @@ impl Gpu {
         source: &'static KernelSource,
         wgsl: &str,
         constants: &[(&str, f64)],
-    ) -> Result<Kernel, DeviceError> {
+    ) -> Result<Made, DeviceError> {
         let device = &self.0.device;
         let made = self.scoped(|| {
             let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
@@ -192,20 +198,19 @@ impl Gpu {
                 entry_point: Some("main"),
                 compilation_options: wgpu::PipelineCompilationOptions {
                     constants,
-                    // Every kernel writes its workgroup memory before it reads it.
+                    // Every kernel writes its workgroup memory before it uses it.
                     zero_initialize_workgroup_memory: false,
                 },
                 cache: None,
             });
-            (layout, pipeline)
+            Made { pipeline, layout }
         });
         self.check(source.name)?;
-        let (layout, pipeline) = made.map_err(|error| DeviceError::Shader {
+        made.map_err(|error| DeviceError::Shader {
             kernel: source.name,
             adapter: self.name(),
             message: error.to_string(),
-        })?;
-        Ok(Kernel { gpu: self.clone(), source, pipeline, layout })
+        })
     }
 }
 
@@ -252,7 +257,7 @@ impl Kernel {
             })
             .collect();
         let descriptor =
-            wgpu::BindGroupDescriptor { label: Some(name), layout: &self.layout, entries: &entries };
+            wgpu::BindGroupDescriptor { label: Some(name), layout: &self.made.layout, entries: &entries };
         let made = gpu.scoped(|| gpu.0.device.create_bind_group(&descriptor));
         gpu.check(name)?;
         let group = made.map_err(|error| DeviceError::Invalid {

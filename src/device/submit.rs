@@ -137,7 +137,7 @@ impl Recording {
             let descriptor = wgpu::ComputePassDescriptor { label: Some(self.label), timestamp_writes: None };
             self.encoder.begin_compute_pass(&descriptor).forget_lifetime()
         });
-        pass.set_pipeline(&bound.kernel.pipeline);
+        pass.set_pipeline(&bound.kernel.made.pipeline);
         pass.set_bind_group(0, &bound.group, &[]);
         pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
         self.n_dispatches += 1;
