@@ -57,6 +57,9 @@ pub fn track_points<'a>(
 /// Tracks the tracks `ids` from where they start in one frame to the next: [`track_points`], then, as an option, every
 /// live one to where `target` shows the patch about its seed. `anchors` are those of the same tracks in the frames
 /// before; a track that is new to them starts at its seed.
+///
+/// # Panics
+/// There is not an id for each start.
 pub fn push_tracks<'a>(
     template: &Pyramid,
     target: &Pyramid,
@@ -66,6 +69,7 @@ pub fn push_tracks<'a>(
     anchors: &mut Anchors,
     scratch: &'a mut TrackScratch,
 ) -> &'a [TrackRecord] {
+    assert_eq!(ids.len(), starts.len(), "an id a start");
     track_points(template, target, options, starts, scratch);
     let records = &mut scratch.checked;
     if options.anchor {

@@ -28,7 +28,7 @@ fn main() {
     let reason = if adapter.is_some() { "" } else { " (TRACKWEAVE_ADAPTER is not set)" };
     let trial = |name: &str, check: fn(&str) -> Outcome| {
         let adapter = adapter.clone();
-        let run = move || adapter.map_or(Ok(()), |adapter| check(&adapter));
+        let run = move || check(&adapter.ok_or("TRACKWEAVE_ADAPTER is not set")?);
         Trial::test(format!("{name}{reason}"), run).with_ignored_flag(!reason.is_empty())
     };
     let trials = vec![

@@ -13,6 +13,8 @@ mod klt_anchor;
 mod klt_scene;
 #[path = "twins/klt_track.rs"]
 mod klt_track;
+#[path = "twins/misuse.rs"]
+mod misuse;
 #[path = "twins/pictures.rs"]
 mod pictures;
 #[path = "twins/pyramid.rs"]
@@ -66,7 +68,7 @@ fn main() {
     let mut trials = vec![Trial::test("every_kernel_is_compared", every_kernel_is_compared)];
     let mut add = |name: String, check: Box<dyn FnOnce(&Gpu) -> Outcome + Send>| {
         let gpu = gpu.clone();
-        let run = move || gpu.map_or(Ok(()), |gpu| check(&gpu));
+        let run = move || check(&gpu.ok_or("TRACKWEAVE_ADAPTER is not set")?);
         trials.push(Trial::test(name + reason, run).with_ignored_flag(!reason.is_empty()));
     };
     for (name, check) in CHECKS {
@@ -79,6 +81,7 @@ fn main() {
     add("pushes_are_the_twins".into(), Box::new(klt_track::pushes_are_the_twins));
     add("chunks_of_tracks_give_the_same_bits".into(), Box::new(chunks::same_bits));
     add("a_kernel_too_large_is_refused".into(), Box::new(klt_track::a_kernel_too_large_is_refused));
+    add("misuse_of_a_tracker_is_refused".into(), Box::new(misuse::is_refused));
     let whole = picture.clone();
     add("a_flipped_bit_is_named".into(), Box::new(move |gpu| a_flipped_bit_is_named(gpu, &whole)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

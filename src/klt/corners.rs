@@ -22,6 +22,9 @@ impl Structure {
     ///
     /// # Errors
     /// The device was lost, or has no memory for the points.
+    ///
+    /// # Panics
+    /// It is in a device's memory and the tracker took the next frame but one.
     pub fn corners(&self, options: &KltOptions, points: &[[f32; 2]]) -> Result<Corners, DeviceError> {
         let pyramid = match self {
             Structure::Device(structure) => {
@@ -58,6 +61,9 @@ impl Corners {
     ///
     /// # Errors
     /// The device was lost.
+    ///
+    /// # Panics
+    /// On a device there are more live tracks than its tracker's capacity, or another map was made since.
     pub fn select(
         &self,
         alive: &[[f32; 2]],

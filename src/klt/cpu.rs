@@ -39,7 +39,7 @@ impl CpuTracker {
     /// takes no starts.
     ///
     /// # Panics
-    /// There are starts at the first frame.
+    /// There are starts at the first frame, or not an id for each.
     pub fn push(&mut self, gray: &Arc<GrayImage>, ids: &[u32], starts: &[TrackRecord]) -> &[TrackRecord] {
         let pyramid = self.pyramid_of(gray);
         let Some(previous) = self.previous.replace(pyramid.clone()) else {

@@ -120,7 +120,8 @@ impl GpuTracker {
     /// The device was lost.
     ///
     /// # Panics
-    /// The picture is not of the size, or there are more starts than the capacity, or any at the first frame.
+    /// The picture is not of the size, there is not an id for each start, there are more starts than the capacity, or any at
+    /// the first frame.
     pub fn push(
         &mut self,
         gray: &DeviceGray,
@@ -149,6 +150,7 @@ impl GpuTracker {
 
     /// What selection reads of the last frame.
     pub(super) fn structure(&self) -> DeviceStructure {
+        assert!(self.has_previous, "a frame was pushed");
         DeviceStructure::new(&self.corners, 1 - self.next)
     }
 
@@ -160,9 +162,12 @@ impl GpuTracker {
         starts: &[TrackRecord],
     ) -> Result<(Vec<TrackRecord>, Vec<PassTime>), DeviceError> {
         assert!(starts.is_empty() || self.has_previous, "the first frame has no tracks");
+        assert_eq!(<[usize; 2]>::from(gray.size()), self.size, "size of a picture");
+        assert_eq!(ids.len(), starts.len(), "an id a start");
         let capacity = self.starts.len();
         assert!(starts.len() <= capacity, "{} tracks, room for {capacity}", starts.len());
         let (slot, previous) = (&self.slots[self.next], 1 - self.next);
+        self.corners.lock().take_frame(self.next);
         self.gpu.write(&self.starts, 0, starts);
         if let Some(anchors) = &mut self.anchors {
             anchors.assign(ids);

@@ -53,7 +53,8 @@ impl Tracker {
     /// The device was lost.
     ///
     /// # Panics
-    /// The picture is of another size or on another device, or there are starts at the first frame.
+    /// The picture is of another size or not on the device, there is not an id for each start, or there are starts at the
+    /// first frame.
     pub fn push(
         &mut self,
         gray: &Gray,

@@ -20,15 +20,22 @@ use crate::klt::{KltOptions, SelectedPoint, best_first};
 pub struct DeviceStructure {
     finder: Arc<Mutex<CornerFinder>>,
     slot: usize,
+    /// Number of the frame among those of the slot.
+    frame: u64,
 }
 
 /// The eigenvalue map of a frame; there until that of another is made.
 #[derive(Debug)]
-pub struct DeviceCorners(Arc<Mutex<CornerFinder>>);
+pub struct DeviceCorners {
+    finder: Arc<Mutex<CornerFinder>>,
+    /// Number of the map.
+    map: u64,
+}
 
 impl DeviceStructure {
     pub(super) fn new(finder: &Arc<Mutex<CornerFinder>>, slot: usize) -> DeviceStructure {
-        DeviceStructure { finder: finder.clone(), slot }
+        let frame = finder.lock().n_frames[slot];
+        DeviceStructure { finder: finder.clone(), slot, frame }
     }
 
     /// Makes the map. Returns its largest value, its values at `points`, and the map.
@@ -36,8 +43,10 @@ impl DeviceStructure {
         &self,
         points: &[[f32; 2]],
     ) -> Result<(f32, Vec<f32>, DeviceCorners), DeviceError> {
-        let (largest, at_points) = self.finder.lock().make_map(self.slot, points)?;
-        Ok((largest, at_points, DeviceCorners(self.finder.clone())))
+        let mut finder = self.finder.lock();
+        assert_eq!(finder.n_frames[self.slot], self.frame, "the tracker took the next frame but one");
+        let (largest, at_points) = finder.make_map(self.slot, points)?;
+        Ok((largest, at_points, DeviceCorners { finder: self.finder.clone(), map: finder.n_maps }))
     }
 }
 
@@ -48,7 +57,9 @@ impl DeviceCorners {
         alive: &[[f32; 2]],
         room: usize,
     ) -> Result<Vec<SelectedPoint>, DeviceError> {
-        Ok(best_first(self.0.lock().select(alive)?, room))
+        let mut finder = self.finder.lock();
+        assert_eq!(finder.n_maps, self.map, "another map was made");
+        Ok(best_first(finder.select(alive)?, room))
     }
 }
 
@@ -62,6 +73,10 @@ pub(super) struct CornerFinder {
     eigen: Buffer<f32>,
     /// Of each slot.
     maps: [Dispatch; 2],
+    /// Frames that each slot has had.
+    n_frames: [u64; 2],
+    /// Maps made.
+    n_maps: u64,
     /// From the map to its largest value.
     maxima: Vec<Dispatch>,
     largest: Buffer<f32>,
@@ -141,6 +156,8 @@ impl CornerFinder {
         Ok(CornerFinder {
             grid,
             maps: [map(begins[0])?, map(begins[1])?],
+            n_frames: [0; 2],
+            n_maps: 0,
             maxima,
             largest_read: gpu.readback("largest", 1)?,
             largest,
@@ -162,8 +179,14 @@ impl CornerFinder {
         })
     }
 
+    /// Another frame comes into `slot`.
+    pub fn take_frame(&mut self, slot: usize) {
+        self.n_frames[slot] += 1;
+    }
+
     /// The largest value of the map of `slot`, and the values at `points`.
     fn make_map(&mut self, slot: usize, points: &[[f32; 2]]) -> Result<(f32, Vec<f32>), DeviceError> {
+        self.n_maps += 1;
         let size = (self.grid.width, self.grid.height);
         if points.len() > self.probe.points.len() {
             self.probe = Probe::new(&self.gpu, &self.eigen, size, points.len().next_power_of_two())?;
