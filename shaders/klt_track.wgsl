@@ -89,12 +89,6 @@ fn gain_of(template_energy: f32, target_energy: f32) -> f32 {
     return 1.0;
 }
 
-// Whether the picture shows sample `i` of the windows about both points.
-fn shows(level: Level, start: vec2f, end: vec2f, i: u32) -> bool {
-    let offset = vec2f(f32(i % WINDOW), f32(i / WINDOW));
-    return is_inside(level, start - HALF + offset) && is_inside(level, end - HALF + offset);
-}
-
 // Zero-mean correlation of the windows about `start` and `end` where both show the picture.
 fn correlation(frame: u32, level: Level, start: vec2f, end: vec2f, mean: f32, lane: u32) -> f32 {
     let sums = shared_sums(frame, level, start, end, mean, lane);

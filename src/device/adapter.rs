@@ -60,7 +60,7 @@ impl fmt::Display for Adapter {
     }
 }
 
-/// Index of the adapter to take: the first whose name holds `name` in any case, or the first real GPU, a discrete one
+/// Index of the adapter to take: the first whose name holds `name`, which is not empty, in any case, or the first real GPU, a discrete one
 /// before an integrated one.
 pub(super) fn choose(adapters: &[Adapter], name: Option<&str>) -> Result<usize, DeviceError> {
     let found = || adapters.iter().map(Adapter::to_string).collect();
@@ -70,7 +70,8 @@ pub(super) fn choose(adapters: &[Adapter], name: Option<&str>) -> Result<usize, 
         return best.ok_or_else(|| DeviceError::NoAdapter { found: found() });
     };
     let wanted = name.to_lowercase();
-    let named = adapters.iter().position(|adapter| adapter.name.to_lowercase().contains(&wanted));
+    let is_named = |adapter: &Adapter| !wanted.is_empty() && adapter.name.to_lowercase().contains(&wanted);
+    let named = adapters.iter().position(is_named);
     named.ok_or_else(|| DeviceError::UnknownAdapter { name: name.to_owned(), found: found() })
 }
 
@@ -94,8 +95,10 @@ mod tests {
         assert_eq!(choose(&all, Some("graphics")), Ok(1));
         let found = vec!["llvmpipe (LLVM 15.0.6, 256 bits) (Vulkan, software)".to_owned()];
         assert_eq!(choose(&all[..1], None), Err(DeviceError::NoAdapter { found: found.clone() }));
-        let name = "radeon".to_owned();
-        assert_eq!(choose(&all[..1], Some("radeon")), Err(DeviceError::UnknownAdapter { name, found }));
+        for name in ["radeon", ""] {
+            let unknown = DeviceError::UnknownAdapter { name: name.to_owned(), found: found.clone() };
+            assert_eq!(choose(&all[..1], Some(name)), Err(unknown));
+        }
         assert_eq!(choose(&[], None), Err(DeviceError::NoAdapter { found: vec![] }));
     }
 }

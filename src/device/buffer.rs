@@ -216,7 +216,8 @@ impl Gpu {
         Ok(Readback { memory, state, gpu: self.clone(), len, element: PhantomData })
     }
 
-    /// Writes `values` to `buffer` from element `first` on, before the next submission.
+    /// Writes `values` to `buffer` from element `first` on, before the next submission. Bytes behind them, up to a multiple of
+    /// four, become zero.
     ///
     /// # Panics
     /// The values do not fit, or `first` is not at a multiple of four bytes.

@@ -8,7 +8,7 @@ pub enum DeviceError {
     /// There is no real GPU.
     #[error("no GPU found{}; give --backend cpu, or name an adapter with --adapter", listed(found))]
     NoAdapter {
-        /// The adapters there are, software all.
+        /// The adapters there are, none of them a real GPU.
         found: Vec<String>,
     },
     /// No adapter has the name.

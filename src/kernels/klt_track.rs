@@ -5,7 +5,7 @@
 //! passes through. A track is out of frame where its point is. Gradients outside of the picture are zero, and those
 //! inside are weighted by (1 - u^2) (1 - v^2), u and v from -1 to 1 across the window (the weighting function of Tomasi
 //! and Kanade 1991). Sums over a window: sample index row by row, modulo 16, folded by `fold16`.
-//! Tracks never read each other. On the device one dispatch tracks forward and back and checks, sixteen lanes a track.
+//! Tracks never read each other. On the device one dispatch tracks forward and back and checks, a workgroup a track.
 
 use rayon::prelude::*;
 

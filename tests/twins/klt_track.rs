@@ -20,13 +20,14 @@ use crate::comparison::{Cpu, Dev, compare_bits};
 use crate::klt_scene::{Warp, relit, textured};
 
 /// Window, levels, photometric model, most steps, and the tracks of a dispatch.
-const SETTINGS: [(u32, u32, u32, u32, usize); 6] = [
+const SETTINGS: [(u32, u32, u32, u32, usize); 7] = [
     (15, 5, 2, 20, 64),
     (3, 6, 0, 20, 5),
     (9, 4, 1, 20, 64),
     (21, 3, 2, 20, 3),
     (31, 2, 2, 9, 64),
     (15, 1, 2, 255, 64),
+    (63, 2, 2, 9, 64),
 ];
 
 const N_TRACKS: usize = 90;

@@ -11,7 +11,8 @@ pub struct Candidate {
     pub lambda_min: f32,
 }
 
-/// The candidates among the unclaimed points: strong enough by their values of `lambda_min`, and no live track within `min_distance_px`.
+/// The candidates among the unclaimed points: strong enough by `lambda_min`, a value a point, and no live track within
+/// `min_distance_px`.
 pub fn candidates(
     points: &[Point],
     claimed: &[bool],
