@@ -26,7 +26,7 @@ use trackweave::numerics::SplitMix64;
 use trackweave::picture::GrayImage;
 use trackweave::picture::area::AreaTaps;
 use trackweave::scene::{CameraPath, Intrinsics, Pose, Scene, true_fundamental};
-use trackweave::stages::sift_extract::{SiftOptions, SiftScratch, extract_features};
+use trackweave::sift::{SiftOptions, SiftScratch, extract_features};
 
 const FPS: f64 = 25.0;
 /// The frame that is matched with the first.

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trackweave::stages::sift_extract::{SiftOptions, SiftScratch, extract_features};
+use trackweave::sift::{SiftOptions, SiftScratch, extract_features};
 
 use support::{read_gray, write_npy};
 

@@ -30,6 +30,7 @@ pub mod gray;
 pub mod kernels;
 pub mod klt;
 pub mod numerics;
+pub mod sift;
 
 pub mod geometry;
 

@@ -3,28 +3,21 @@
 use rayon::prelude::*;
 
 use super::SiftOptions;
+use super::octaves::{OctaveSize, doubling, layer_taps, octave_sizes};
 use crate::kernels::dog::dog;
 use crate::kernels::gaussian_blur::{GaussianTaps, MAX_RADIUS, gaussian_blur};
 use crate::kernels::upsample::upsample;
 use crate::numerics::vectorized;
 use crate::picture::GrayImage;
 
-/// Blur that a picture is taken to have, in its pixels.
-const INPUT_SIGMA_PX: f64 = 0.5;
-/// Octaves end where a side would be shorter.
-const MIN_SIDE_PX: usize = 12;
 /// Rows of one task.
 pub const BLOCK_ROWS: usize = 16;
 
-/// An octave: pixel (x, y) lies at `step` (x, y) of the analysis picture.
+/// An octave and its layers.
 #[derive(Debug, Default)]
 pub struct Octave {
-    /// Width in pixels.
-    pub width: usize,
-    /// Height in pixels.
-    pub height: usize,
-    /// Analysis pixels a pixel.
-    pub step: f32,
+    /// Its size.
+    pub size: OctaveSize,
     /// `scales_per_octave + 3` Gaussian layers one after another; layer i has `base_sigma * 2^(i / scales)` pixels.
     gaussians: Vec<f32>,
     /// `scales_per_octave + 2` DoG layers one after another; layer i is Gaussian layer i + 1 less layer i.
@@ -34,19 +27,19 @@ pub struct Octave {
 impl Octave {
     /// One Gaussian layer.
     pub fn gaussian(&self, layer: usize) -> &[f32] {
-        let size = self.width * self.height;
+        let size = self.size.pixels();
         &self.gaussians[layer * size..][..size]
     }
 
-    fn reset(&mut self, width: usize, height: usize, step: f32, n_layers: usize) {
-        (self.width, self.height, self.step) = (width, height, step);
-        self.gaussians.resize(n_layers * width * height, 0.0);
-        self.dogs.resize((n_layers - 1) * width * height, 0.0);
+    fn reset(&mut self, size: OctaveSize, n_layers: usize) {
+        self.size = size;
+        self.gaussians.resize(n_layers * size.pixels(), 0.0);
+        self.dogs.resize((n_layers - 1) * size.pixels(), 0.0);
     }
 
     /// Blurs Gaussian layer `layer - 1` to `layer` and takes their difference, block by block while it is in the cache.
     fn fill_layer(&mut self, layer: usize, taps: &GaussianTaps, rows: &mut Vec<f32>) {
-        let (width, height, size) = (self.width, self.height, self.width * self.height);
+        let (OctaveSize { width, height, .. }, size) = (self.size, self.size.pixels());
         let (finer, coarser) = self.gaussians.split_at_mut(layer * size);
         let finer = &finer[(layer - 1) * size..];
         let dogs = &mut self.dogs[(layer - 1) * size..][..size];
@@ -82,41 +75,30 @@ impl ScaleSpace {
     /// Builds all octaves of `gray`.
     pub fn build(&mut self, gray: &GrayImage, options: &SiftOptions) {
         let scales = options.scales_per_octave as usize;
-        let sigma = |layer: usize| options.base_sigma_px as f64 * libm::exp2(layer as f64 / scales as f64);
-        let doubles = if options.first_octave < 0 { 2 } else { 1 };
-        let (mut width, mut height, mut step) =
-            (doubles * gray.width, doubles * gray.height, 1.0 / doubles as f32);
         self.n_octaves = 0;
-        while width.min(height) >= MIN_SIDE_PX && self.n_octaves < options.octaves as usize {
+        for size in octave_sizes((gray.width, gray.height), options) {
             if self.octaves.len() == self.n_octaves {
                 self.octaves.push(Octave::default());
             }
             let (before, octave) = self.octaves.split_at_mut(self.n_octaves);
             let octave = &mut octave[0];
-            octave.reset(width, height, step, scales + 3);
+            octave.reset(size, scales + 3);
             match before.last() {
                 None => {
-                    let taps = taps_between(doubles as f64 * INPUT_SIGMA_PX, sigma(0));
-                    let source = match doubles {
+                    let source = match doubling(options) {
                         2 => double(gray, &mut self.rows, &mut self.doubled),
                         _ => &gray.data,
                     };
-                    blur(source, octave, &taps, &mut self.rows);
+                    blur(source, octave, &layer_taps(0, options), &mut self.rows);
                 }
-                Some(finer) => halve(finer.gaussian(scales), finer.width, octave),
+                Some(finer) => halve(finer.gaussian(scales), finer.size.width, octave),
             }
             for layer in 1..scales + 3 {
-                octave.fill_layer(layer, &taps_between(sigma(layer - 1), sigma(layer)), &mut self.rows);
+                octave.fill_layer(layer, &layer_taps(layer, options), &mut self.rows);
             }
             self.n_octaves += 1;
-            (width, height, step) = (width.div_ceil(2), height.div_ceil(2), 2.0 * step);
         }
     }
-}
-
-/// The blur that takes a picture of sigma `from` to sigma `to`, at least a tenth of a pixel.
-fn taps_between(from: f64, to: f64) -> GaussianTaps {
-    GaussianTaps::new((to * to - from * from).max(0.01).sqrt())
 }
 
 fn double<'a>(gray: &GrayImage, rows: &mut Vec<f32>, doubled: &'a mut Vec<f32>) -> &'a [f32] {
@@ -133,7 +115,7 @@ fn double<'a>(gray: &GrayImage, rows: &mut Vec<f32>, doubled: &'a mut Vec<f32>) 
 
 /// The first layer of the first octave.
 fn blur(source: &[f32], octave: &mut Octave, taps: &GaussianTaps, rows: &mut Vec<f32>) {
-    let (width, height) = (octave.width, octave.height);
+    let OctaveSize { width, height, .. } = octave.size;
     for_blocks(
         width,
         rows,
@@ -162,8 +144,8 @@ fn for_blocks<B: Send>(
 
 /// The first layer of the next octave: pixel (x, y) is pixel (2x, 2y), so centres stay at integers.
 fn halve(source: &[f32], source_width: usize, octave: &mut Octave) {
-    let width = octave.width;
-    let target = &mut octave.gaussians[..width * octave.height];
+    let width = octave.size.width;
+    let target = &mut octave.gaussians[..octave.size.pixels()];
     target.par_chunks_exact_mut(width).with_min_len(BLOCK_ROWS).enumerate().for_each(|(y, row)| {
         let source_row = &source[2 * y * source_width..];
         for (x, value) in row.iter_mut().enumerate() {

@@ -1,5 +1,7 @@
 use super::*;
+use crate::message::Features;
 use crate::numerics::SplitMix64;
+use crate::picture::GrayImage;
 
 /// A Gaussian blob of `sigma` pixels and a height of 0.8 (light) or -0.8 (dark).
 fn blob([width, height]: [usize; 2], [x, y]: [f64; 2], sigma: f64, height_sign: f64) -> GrayImage {

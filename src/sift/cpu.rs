@@ -1,0 +1,114 @@
+//! Extraction on this machine's processor: the twins.
+
+use rayon::prelude::*;
+
+use super::scale_space::{BLOCK_ROWS, Octave, ScaleSpace};
+use super::selection::rank;
+use super::{Point, SiftOptions};
+use crate::kernels::descriptor::{DescriptorGrid, descriptor};
+use crate::kernels::extrema::extrema;
+use crate::kernels::orientation::{MAX_ORIENTATIONS, orientation};
+use crate::kernels::refine::{RefineLimits, refine};
+use crate::message::Features;
+use crate::numerics::vectorized;
+use crate::picture::GrayImage;
+
+/// Buffers that are reused from picture to picture.
+#[derive(Debug, Default)]
+pub struct SiftScratch {
+    scale_space: ScaleSpace,
+    blocks: Vec<Vec<[u32; 3]>>,
+    starts: Vec<[u32; 3]>,
+    grid: DescriptorGrid,
+}
+
+/// SIFT keypoints and descriptors (Lowe 2004) of a gray picture, ascending by octave, layer, row and column of the
+/// extremum; of one position the strongest orientation first. A picture too small for an octave has none.
+pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut SiftScratch) -> Features {
+    scratch.scale_space.build(gray, options);
+    let points = detect(options, scratch);
+    let octaves = scratch.scale_space.octaves();
+    let steps: Vec<f32> = octaves.iter().map(|octave| octave.size.step).collect();
+    let rank = rank(&points, &steps, (gray.width, gray.height), options.max_features as usize);
+    let oriented = orient(octaves, &points, &rank, options);
+    let descriptors = oriented.par_iter().map(|(point, orientation)| {
+        let octave = &octaves[point.octave as usize];
+        let layer = octave.gaussian(point.layer as usize);
+        let cell = options.magnification * point.scale;
+        let (width, height) = (octave.size.width, octave.size.height);
+        vectorized(
+            #[inline(always)]
+            || descriptor(layer, width, height, point.position, cell, *orientation, &scratch.grid),
+        )
+    });
+    Features {
+        descriptors: descriptors.collect(),
+        keypoints: oriented.iter().map(|(point, orientation)| point.keypoint(&steps, *orientation)).collect(),
+    }
+}
+
+/// All extrema that keep the limits, ascending by `Point::order`, each once.
+fn detect(options: &SiftOptions, scratch: &mut SiftScratch) -> Vec<Point> {
+    let SiftScratch { scale_space, blocks, starts, .. } = scratch;
+    let limits = RefineLimits { min_contrast: options.min_contrast, edge_ratio: options.edge_ratio };
+    let n_layers = options.scales_per_octave as usize + 2;
+    let mut points = Vec::new();
+    for (index, octave) in scale_space.octaves().iter().enumerate() {
+        find_extrema(octave, 0.8 * options.min_contrast, n_layers, blocks);
+        starts.clear();
+        starts.extend(blocks.iter().flatten());
+        let refined = starts.par_iter().filter_map(|start| {
+            let extremum =
+                refine(&octave.dogs, octave.size.width, octave.size.height, n_layers, *start, limits)?;
+            Some(Point::from_extremum(&extremum, index as u32, options))
+        });
+        let mut refined: Vec<Point> = refined.collect();
+        refined.sort_by_key(Point::order);
+        refined.dedup_by_key(|point| point.order());
+        points.append(&mut refined);
+    }
+    points
+}
+
+/// The extrema of an octave's inner DoG layers, one list a block of rows.
+fn find_extrema(octave: &Octave, threshold: f32, n_layers: usize, blocks: &mut Vec<Vec<[u32; 3]>>) {
+    let blocks_a_layer = octave.size.height.div_ceil(BLOCK_ROWS);
+    blocks.resize_with((n_layers - 2) * blocks_a_layer, Vec::new);
+    blocks.par_iter_mut().enumerate().for_each(|(index, found)| {
+        found.clear();
+        let (layer, first_row) = (1 + index / blocks_a_layer, index % blocks_a_layer * BLOCK_ROWS);
+        let rows = first_row..first_row + BLOCK_ROWS;
+        vectorized(
+            #[inline(always)]
+            || extrema(&octave.dogs, octave.size.width, octave.size.height, layer, rows, threshold, found),
+        );
+    });
+}
+
+/// Points in their fixed order with an orientation each: those first in `rank`, as many as the limit allows.
+fn orient(octaves: &[Octave], points: &[Point], rank: &[u32], options: &SiftOptions) -> Vec<(Point, f32)> {
+    let limit = options.max_features as usize;
+    let oriented = rank[..rank.len().min(limit)].par_iter().map(|index| {
+        let point = &points[*index as usize];
+        let octave = &octaves[point.octave as usize];
+        let layer = octave.gaussian(point.layer as usize);
+        let mut angles = [0.0; MAX_ORIENTATIONS];
+        let (width, height) = (octave.size.width, octave.size.height);
+        let n = vectorized(
+            #[inline(always)]
+            || orientation(layer, width, height, point.position, point.scale, &mut angles),
+        );
+        (*index, angles, n.min(options.max_orientations as usize))
+    });
+    let mut oriented: Vec<(u32, [f32; MAX_ORIENTATIONS], usize)> = oriented.collect();
+    let mut n_features = 0;
+    oriented.retain(|(_, _, n)| {
+        n_features += n;
+        n_features <= limit
+    });
+    oriented.sort_unstable_by_key(|(index, ..)| *index);
+    let flat = oriented
+        .iter()
+        .flat_map(|(index, angles, n)| angles[..*n].iter().map(|angle| (points[*index as usize], *angle)));
+    flat.collect()
+}
