@@ -24,6 +24,7 @@ pub mod pyramid_down;
 pub mod refine;
 pub mod scan;
 pub mod scharr;
+pub mod sift_point;
 pub mod upsample;
 
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 16] = [
+pub const KERNELS: [&KernelSource; 20] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -49,6 +50,10 @@ pub const KERNELS: [&KernelSource; 16] = [
     &klt_suppress::SHADER,
     &scan::SHADER,
     &klt_compact::SHADER,
+    &upsample::SHADER,
+    &gaussian_blur::SHADER,
+    &extrema::SHADER,
+    &refine::SHADER,
 ];
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).

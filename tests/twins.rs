@@ -21,6 +21,8 @@ mod pictures;
 mod pyramid;
 #[path = "twins/selection.rs"]
 mod selection;
+#[path = "twins/sift.rs"]
+mod sift;
 mod support;
 #[path = "twins/tracks.rs"]
 mod tracks;
@@ -39,7 +41,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 20] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -56,6 +58,10 @@ const CHECKS: [(&str, Check); 16] = [
     ("klt_suppress", selection::klt_suppress),
     ("scan", selection::scan),
     ("klt_compact", selection::klt_compact),
+    ("upsample", sift::upsample),
+    ("gaussian_blur", sift::gaussian_blur),
+    ("extrema", sift::extrema),
+    ("refine", sift::refine),
 ];
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (5, 9), (17, 30), (640, 360), (641, 363)];

@@ -1,9 +1,84 @@
 //! Extrema of the DoG: pixels whose magnitude reaches a threshold and that are farther out than all 26 neighbours in x,
 //! y and scale. Of equal pixels the last in the order layer, row, column counts as the extremum, so that a peak half
 //! way between two pixels is found once. The two outermost pixels of a layer are no candidates.
-//! One invocation: a block of rows of one layer.
+//! One invocation: a block of rows of one layer. On the device one dispatch looks through all octaves.
 
 use std::ops::Range;
+
+use super::sift_point::{MAX_OCTAVES, OctaveShape};
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "extrema",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/flat_index.wgsl"),
+        include_str!("../../shaders/shared/sift_point.wgsl"),
+        include_str!("../../shaders/shared/candidate.wgsl"),
+        include_str!("../../shaders/extrema.wgsl")
+    ),
+    workgroup: [256, 1, 1],
+    params: params_layout!(ExtremaParams: octaves, first_tiles, n_octaves, n_dogs, capacity, threshold),
+    bindings: &[Binding::read("gaussians"), Binding::read_write("candidates"), Binding::read_write("counts")],
+};
+
+/// Columns and rows of what a workgroup of the shader looks through.
+const TILE: [usize; 2] = [32, 8];
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct ExtremaParams {
+    octaves: [OctaveShape; MAX_OCTAVES],
+    /// Tiles of the octaves before each.
+    first_tiles: [u32; MAX_OCTAVES],
+    n_octaves: u32,
+    n_dogs: u32,
+    capacity: u32,
+    threshold: f32,
+}
+
+impl ExtremaParams {
+    /// For the first `n_octaves` of `octaves`, of `n_dogs` DoG layers, 4 to 10, and room for `capacity` candidates.
+    pub fn new(
+        octaves: [OctaveShape; MAX_OCTAVES],
+        n_octaves: usize,
+        n_dogs: usize,
+        threshold: f32,
+        capacity: usize,
+    ) -> ExtremaParams {
+        let mut first_tiles = [0; MAX_OCTAVES];
+        for o in 1..MAX_OCTAVES {
+            first_tiles[o] = first_tiles[o - 1] + n_tiles(&octaves[o - 1]);
+        }
+        let [n_octaves, n_dogs, capacity] = [n_octaves, n_dogs, capacity].map(|n| n as u32);
+        ExtremaParams { octaves, first_tiles, n_octaves, n_dogs, capacity, threshold }
+    }
+
+    /// Workgroups of the dispatch.
+    pub fn groups(&self) -> [u32; 3] {
+        let n_tiles: u32 = self.octaves[..self.n_octaves as usize].iter().map(n_tiles).sum();
+        SHADER.flat_groups(n_tiles as usize * SHADER.workgroup[0] as usize)
+    }
+}
+
+fn n_tiles(octave: &OctaveShape) -> u32 {
+    octave.width.div_ceil(TILE[0] as u32) * octave.height.div_ceil(TILE[1] as u32)
+}
+
+/// An extremum as the shader leaves it for `refine`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Candidate {
+    /// Index of the octave.
+    pub octave: u32,
+    /// Column.
+    pub x: u32,
+    /// Row.
+    pub y: u32,
+    /// DoG layer.
+    pub layer: u32,
+}
 
 /// Pixels that are compared at once.
 const SPAN: usize = 16;

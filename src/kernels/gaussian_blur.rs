@@ -1,6 +1,92 @@
 //! Gaussian blur: y, then x, each rounded to f32; a sum begins with the centre and adds the pairs of equal taps
 //! outwards. Taps reach to 4 sigma and sum to 1. Border clamped; centres stay where they are.
-//! One invocation: a block of rows.
+//! One invocation: a block of rows. On the device one dispatch blurs a layer of each of two octaves.
+
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "gaussian_blur",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/flat_index.wgsl"),
+        include_str!("../../shaders/gaussian_blur.wgsl")
+    ),
+    workgroup: [256, 1, 1],
+    params: params_layout!(GaussianBlurParams: jobs),
+    bindings: &[Binding::read("taps"), Binding::read_write("layers")],
+};
+
+/// Pixels along a side of what a workgroup of the shader blurs.
+const TILE: usize = 32;
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct GaussianBlurParams {
+    jobs: [BlurJob; 2],
+}
+
+/// A layer to blur.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct BlurJob {
+    finer: u32,
+    coarser: u32,
+    halved: u32,
+    width: u32,
+    height: u32,
+    first_tap: u32,
+    radius: u32,
+    tiles_a_row: u32,
+    n_tiles: u32,
+    is_halved: u32,
+    unused: [u32; 2],
+}
+
+impl BlurJob {
+    /// Blurs the layer of `size` whose first value is `finer` to the one at `coarser`, with the taps from `first_tap` on.
+    /// Every second pixel of every second row goes to `halved` too, if that is given.
+    pub fn new(
+        size: [usize; 2],
+        [finer, coarser]: [usize; 2],
+        halved: Option<usize>,
+        taps: &GaussianTaps,
+        first_tap: usize,
+    ) -> BlurJob {
+        let tiles = size.map(|side| side.div_ceil(TILE));
+        BlurJob {
+            finer: finer as u32,
+            coarser: coarser as u32,
+            halved: halved.unwrap_or(0) as u32,
+            width: size[0] as u32,
+            height: size[1] as u32,
+            first_tap: first_tap as u32,
+            radius: taps.radius as u32,
+            tiles_a_row: tiles[0] as u32,
+            n_tiles: (tiles[0] * tiles[1]) as u32,
+            is_halved: halved.is_some() as u32,
+            unused: [0; 2],
+        }
+    }
+}
+
+impl GaussianBlurParams {
+    /// One job or two, neither of which reads what the other writes.
+    ///
+    /// # Panics
+    /// There are more.
+    pub fn new(jobs: &[BlurJob]) -> GaussianBlurParams {
+        let mut params = GaussianBlurParams::default();
+        params.jobs[..jobs.len()].copy_from_slice(jobs);
+        params
+    }
+
+    /// Workgroups of the dispatch.
+    pub fn groups(&self) -> [u32; 3] {
+        let n_tiles: u32 = self.jobs.iter().map(|job| job.n_tiles).sum();
+        SHADER.flat_groups(n_tiles as usize * SHADER.workgroup[0] as usize)
+    }
+}
 
 /// Largest radius of a blur in pixels: sigma up to 8.
 pub const MAX_RADIUS: usize = 32;
@@ -26,6 +112,11 @@ impl GaussianTaps {
             *tap = (weight(i) / sum) as f32;
         }
         GaussianTaps { radius, taps }
+    }
+
+    /// The centre's tap and those to one side.
+    pub fn one_side(&self) -> &[f32] {
+        &self.taps[..=self.radius]
     }
 
     /// Pixels to either side of the centre.

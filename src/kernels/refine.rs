@@ -5,6 +5,84 @@
 //! One invocation: one extremum.
 
 use super::extrema::MARGIN;
+use super::sift_point::{MAX_OCTAVES, OctaveShape};
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "refine",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/flat_index.wgsl"),
+        include_str!("../../shaders/shared/sift_point.wgsl"),
+        include_str!("../../shaders/shared/candidate.wgsl"),
+        include_str!("../../shaders/refine.wgsl")
+    ),
+    workgroup: [64, 1, 1],
+    params: params_layout!(
+        RefineParams: octaves, n_dogs, capacity, min_contrast, edge_ratio, six, twelve, unused
+    ),
+    bindings: &[
+        Binding::read("gaussians"),
+        Binding::read("candidates"),
+        Binding::read_write("counts"),
+        Binding::read_write("points"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct RefineParams {
+    octaves: [OctaveShape; MAX_OCTAVES],
+    n_dogs: u32,
+    capacity: u32,
+    min_contrast: f32,
+    edge_ratio: f32,
+    six: f32,
+    twelve: f32,
+    unused: [u32; 2],
+}
+
+impl RefineParams {
+    /// For `octaves` of `n_dogs` DoG layers and up to `capacity` candidates.
+    pub fn new(
+        octaves: [OctaveShape; MAX_OCTAVES],
+        n_dogs: usize,
+        RefineLimits { min_contrast, edge_ratio }: RefineLimits,
+        capacity: usize,
+    ) -> RefineParams {
+        let [n_dogs, capacity] = [n_dogs, capacity].map(|n| n as u32);
+        let (six, twelve, unused) = (6.0, 12.0, [0; 2]);
+        RefineParams { octaves, n_dogs, capacity, min_contrast, edge_ratio, six, twelve, unused }
+    }
+
+    /// Workgroups of the dispatch.
+    pub fn groups(&self) -> [u32; 3] {
+        SHADER.flat_groups(self.capacity as usize)
+    }
+}
+
+/// A refined extremum as the shader leaves it: position in pixels of its octave.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct RefinedPoint {
+    /// Index of the octave.
+    pub octave: u32,
+    /// Nearest DoG layer.
+    pub layer: u32,
+    /// Refined column.
+    pub x: f32,
+    /// Refined row.
+    pub y: f32,
+    /// Refined layer.
+    pub level: f32,
+    /// DoG there.
+    pub value: f32,
+    /// Nearest column.
+    pub column: u32,
+    /// Nearest row.
+    pub row: u32,
+}
 
 /// The limits a refined extremum has to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,31 @@
 //! Doubles a gray image by linear interpolation: pixel (2x, 2y) of the target is pixel (x, y) of the source, so
 //! position p of the source lies at 2p of the target: centres stay at integers. Border clamped.
-//! One invocation: a block of target rows.
+//! One invocation: a block of target rows; on the device four pixels of the target.
+
+use crate::device::{Binding, KernelSource, params_layout};
+
+/// The shader.
+pub const SHADER: KernelSource = KernelSource {
+    name: "upsample",
+    wgsl: include_str!("../../shaders/upsample.wgsl"),
+    workgroup: [32, 8, 1],
+    params: params_layout!(UpsampleParams: source, doubled, width, height),
+    bindings: &[Binding::read_write("layers")],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct UpsampleParams {
+    /// First value of the image among the layers.
+    pub source: u32,
+    /// First value of the doubled image.
+    pub doubled: u32,
+    /// Width of the image in pixels.
+    pub width: u32,
+    /// Height of the image in pixels.
+    pub height: u32,
+}
 
 /// Writes the rows from `first_row` on of the doubled image (2 `width` pixels a row) to `target`.
 #[inline(always)]

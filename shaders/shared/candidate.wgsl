@@ -1,0 +1,11 @@
+// An extremum of an octave's DoG layers.
+struct Candidate {
+    octave: u32,
+    x: u32,
+    y: u32,
+    layer: u32,
+}
+
+// Counts: of candidates, of points.
+const CANDIDATES = 0u;
+const POINTS = 1u;
