@@ -9,6 +9,8 @@ mod comparison;
 mod gray;
 #[path = "twins/klt_anchor.rs"]
 mod klt_anchor;
+#[path = "support/klt_cases.rs"]
+mod klt_cases;
 #[path = "support/klt_scene.rs"]
 mod klt_scene;
 #[path = "twins/klt_track.rs"]
@@ -84,6 +86,7 @@ fn main() {
             add(format!("{name}_{width}x{height}"), Box::new(crop));
         }
     }
+    add("cases_of_the_verification".into(), Box::new(klt_track::cases));
     add("pushes_are_the_twins".into(), Box::new(klt_track::pushes_are_the_twins));
     add("chunks_of_tracks_give_the_same_bits".into(), Box::new(chunks::same_bits));
     add("a_kernel_too_large_is_refused".into(), Box::new(klt_track::a_kernel_too_large_is_refused));

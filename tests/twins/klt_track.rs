@@ -17,6 +17,7 @@ use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
 
 use crate::Outcome;
 use crate::comparison::{Cpu, Dev, compare_bits};
+use crate::klt_cases;
 use crate::klt_scene::{Warp, relit, textured};
 
 /// Window, levels, photometric model, most steps, and the tracks of a dispatch.
@@ -72,6 +73,33 @@ pub fn klt_track(gpu: &Gpu, picture: &RgbImage) -> Outcome {
         return Err(
             format!("{} of {n_records} records differ:\n{}", differing.len(), differing.join("\n")).into()
         );
+    }
+    Ok(())
+}
+
+/// Every case of the tracker's verification. On GPUs what differs is counted over all of them.
+pub fn cases(gpu: &Gpu) -> Outcome {
+    let (mut n_records, mut differing) = (0, Vec::new());
+    for case in klt_cases::all() {
+        let frames = [&case.first, &case.second].map(|frame| pyramid_of(frame, case.options.levels));
+        let starts = klt_cases::starts(&case.points);
+        let expected = on_cpu(&frames, &case.options, &starts);
+        let found = on_device(gpu, &frames, &case.options, &starts, starts.len())?;
+        if gpu.adapter().kind == AdapterKind::Software {
+            compare_bits(
+                &case.name,
+                Dev(bytemuck::cast_slice(&found)),
+                Cpu(bytemuck::cast_slice(&expected)),
+            )?;
+        }
+        let pairs = found.iter().zip(&expected).enumerate();
+        let apart: Vec<_> = pairs.filter(|(_, (found, expected))| !is_alike(found, expected)).collect();
+        println!("{}: {} of {} records differ", case.name, apart.len(), found.len());
+        differing.extend(apart.iter().map(|apart| format!("{}: {apart:?}", case.name)));
+        n_records += found.len();
+    }
+    if differing.len() as f64 > (1.0 - ALIKE) * n_records as f64 {
+        return Err(format!("{} of {n_records} differ:\n{}", differing.len(), differing.join("\n")).into());
     }
     Ok(())
 }
