@@ -33,7 +33,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 20] = [
+pub const KERNELS: [&KernelSource; 19] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -42,7 +42,6 @@ pub const KERNELS: [&KernelSource; 20] = [
     &eigen_max::SHADER,
     &eigen_at::SHADER,
     &klt_track::SHADER,
-    &klt_check::SHADER,
     &klt_patch::SHADER,
     &klt_anchor::SHADER,
     &klt_occupancy::SHADER,

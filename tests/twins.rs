@@ -26,8 +26,6 @@ mod selection;
 #[path = "twins/sift.rs"]
 mod sift;
 mod support;
-#[path = "twins/tracks.rs"]
-mod tracks;
 
 use std::env;
 use std::sync::Arc;
@@ -43,7 +41,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 20] = [
+const CHECKS: [(&str, Check); 19] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -52,7 +50,6 @@ const CHECKS: [(&str, Check); 20] = [
     ("eigen_max", selection::eigen_max),
     ("eigen_at", selection::eigen_at),
     ("klt_track", klt_track::klt_track),
-    ("klt_check", tracks::klt_check),
     ("klt_patch", klt_anchor::klt_patch),
     ("klt_anchor", klt_anchor::klt_anchor),
     ("klt_occupancy", selection::klt_occupancy),

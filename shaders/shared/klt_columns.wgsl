@@ -1,11 +1,11 @@
-// The tracker's windows for subgroups of 32 lanes and more: a lane goes down a column of the window. One of up to sixteen
-// columns is cut into BANDS of rows, which lie side by side in the SPAN lanes each.
+// The tracker's windows for subgroups of 32 lanes and more, lane i of the workgroup lane i of a subgroup: a lane goes down a
+// column of the window. One of up to sixteen columns is cut into BANDS of BAND_ROWS rows, which lie side by side in SPAN
+// lanes each; the host says how many.
 //
 // Loops whose line ends with `unroll` are written out by the host: a driver leaves loops that are bounded as they are.
 
 const LANES = 32u;
 const BANDS = LANES / SPAN;
-const BAND_ROWS = (WINDOW + BANDS - 1u) / BANDS;
 // Whether a lane's neighbours hold the pixels beside its own.
 const ARE_SHARED = SPAN >= WINDOW + 2u;
 // Rows that every band of samples has.

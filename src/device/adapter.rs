@@ -49,7 +49,7 @@ impl Adapter {
     }
 
     fn is_real(&self) -> bool {
-        self.kind < AdapterKind::Unknown
+        matches!(self.kind, AdapterKind::Discrete | AdapterKind::Integrated | AdapterKind::Virtual)
     }
 }
 

@@ -75,6 +75,18 @@ pub enum DeviceError {
         /// Name of the adapter.
         adapter: String,
     },
+    /// A kernel binds more storage buffers than the adapter allows.
+    #[error("{kernel} binds {buffers} storage buffers, but {adapter} allows {limit}; give --backend cpu")]
+    StorageBuffers {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// What it binds.
+        buffers: usize,
+        /// The adapter's limit.
+        limit: usize,
+        /// Name of the adapter.
+        adapter: String,
+    },
     /// A shader does not compile.
     #[error("the shader of {kernel} does not compile on {adapter}: {message}")]
     Shader {

@@ -176,6 +176,12 @@ impl Gpu {
         wgsl: &str,
         constants: &[(&str, f64)],
     ) -> Result<Made, DeviceError> {
+        let (buffers, limit) =
+            (source.bindings.len(), self.0.limits.max_storage_buffers_per_shader_stage as usize);
+        if buffers > limit {
+            let (kernel, adapter) = (source.name, self.name());
+            return Err(DeviceError::StorageBuffers { kernel, buffers, limit, adapter });
+        }
         let device = &self.0.device;
         let made = self.scoped(|| {
             let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {

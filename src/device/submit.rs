@@ -184,6 +184,8 @@ impl Recording {
     }
 
     fn copy_to_host<T>(&mut self, from: &Allocation, start: u64, bytes: u64, to: &Readback<T>, wanted: u64) {
+        let is_taken = self.copies.iter().any(|copy| Arc::ptr_eq(&copy.memory, &to.memory));
+        assert!(!is_taken, "a second copy to a readback in \"{}\"", self.label);
         self.pass = None;
         self.encoder.copy_buffer_to_buffer(&from.raw, start, &to.memory.raw, 0, bytes);
         self.copies.push(Copy { memory: to.memory.clone(), state: to.state.clone(), bytes: wanted });

@@ -3,43 +3,10 @@
 //! In: the seed, forward and backward record. Out: the forward position, the distance of the way back from the seed in
 //! pixels (infinite where there is none) and the status: the forward reason, else 4 where the way back ended or is
 //! longer than allowed, else 5 where the windows do not correlate, else alive. Iterations are the forward ones.
-//! One invocation: one track.
+//! One invocation: one track. On a device `klt_track` judges its tracks itself (`shaders/shared/checked_record.wgsl`).
 
 use super::klt_track::TrackRecord;
-use crate::device::{Binding, KernelSource, params_layout};
 use crate::message::EndReason;
-
-/// The shader.
-pub const SHADER: KernelSource = KernelSource {
-    name: "klt_check",
-    wgsl: concat!(
-        include_str!("../../shaders/shared/track_record.wgsl"),
-        include_str!("../../shaders/shared/checked_record.wgsl"),
-        include_str!("../../shaders/klt_check.wgsl")
-    ),
-    workgroup: [64, 1, 1],
-    params: params_layout!(KltCheckParams: n_tracks, forward_backward_px, min_ncc, infinity),
-    bindings: &[
-        Binding::read("seeds"),
-        Binding::read("forward"),
-        Binding::read("backward"),
-        Binding::read_write("checked"),
-    ],
-};
-
-/// Parameters of the shader.
-#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-pub struct KltCheckParams {
-    /// Number of tracks.
-    pub n_tracks: u32,
-    /// Longest way back from the seed that counts as a return.
-    pub forward_backward_px: f32,
-    /// Smallest correlation.
-    pub min_ncc: f32,
-    /// `f32::INFINITY`, which the shader language cannot say.
-    pub infinity: f32,
-}
 
 /// Fills `out`, one record a track.
 pub fn klt_check(

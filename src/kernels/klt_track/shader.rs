@@ -163,17 +163,21 @@ fn text_by_rows(window_px: usize) -> String {
 
 fn text_by_columns(window_px: usize) -> String {
     let span = window_px.next_power_of_two();
-    let constants = format!("const WINDOW = {window_px}u;\nconst SPAN = {span}u;");
+    let band_rows = window_px.div_ceil(SUBGROUP / span);
+    let constants =
+        format!("const WINDOW = {window_px}u;\nconst SPAN = {span}u;\nconst BAND_ROWS = {band_rows}u;");
     let text = SHADER.wgsl.replacen("const WINDOW = 15u;", &constants, 1).replacen(ROWS, COLUMNS, 1);
-    unrolled(text, window_px.div_ceil(SUBGROUP / span))
+    unrolled(text, "BAND_ROWS", band_rows)
 }
 
 /// Writes out the loops `for (var i = 0u; i < BOUND; i++) { // unroll`, which are of `count` turns.
-fn unrolled(mut text: String, count: usize) -> String {
+fn unrolled(mut text: String, bound: &str, count: usize) -> String {
     const MARK: &str = "{ // unroll";
     while let Some(mark) = text.find(MARK) {
         let start = text[..mark].rfind("for (var ").expect("a loop");
-        let variable = text[start..mark].split_whitespace().nth(2).expect("a variable");
+        let words: Vec<&str> = text[start..mark].split_whitespace().collect();
+        let variable = words[2];
+        assert_eq!(words[7].trim_end_matches(';'), bound, "bound of a loop that is written out");
         let body_start = mark + MARK.len();
         let body = &text[body_start..body_start + block_len(&text[body_start..])];
         let copy = |i: usize| format!("{{{}}}\n", with_value(body, variable, i));
@@ -226,7 +230,7 @@ mod tests {
         let text =
             "a;\nfor (var m = 0u; m < ALL; m++) { // unroll\n    if x { sum += rows[m] + mm; }\n}\nb;\n";
         let body = |m: u32| format!("{{\n    if x {{ sum += rows[{m}u] + mm; }}\n}}\n");
-        assert_eq!(unrolled(text.into(), 2), format!("a;\n{}{}\nb;\n", body(0), body(1)));
+        assert_eq!(unrolled(text.into(), "ALL", 2), format!("a;\n{}{}\nb;\n", body(0), body(1)));
         for (text, is_by_columns) in [(text_by_rows(21), false), (text_by_columns(21), true)] {
             assert!(!text.contains("// unroll"));
             assert_eq!(text.contains("subgroupShuffleXor"), is_by_columns);
