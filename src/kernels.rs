@@ -33,7 +33,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 19] = [
+pub const KERNELS: [&KernelSource; 21] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -53,6 +53,8 @@ pub const KERNELS: [&KernelSource; 19] = [
     &gaussian_blur::SHADER,
     &extrema::SHADER,
     &refine::SHADER,
+    &orientation::SHADER,
+    &descriptor::SHADER,
 ];
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).

@@ -7,6 +7,8 @@ mod chunks;
 mod comparison;
 #[path = "twins/gray.rs"]
 mod gray;
+#[path = "twins/keypoints.rs"]
+mod keypoints;
 #[path = "twins/klt_anchor.rs"]
 mod klt_anchor;
 #[path = "support/klt_cases.rs"]
@@ -41,7 +43,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 19] = [
+const CHECKS: [(&str, Check); 21] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -61,6 +63,8 @@ const CHECKS: [(&str, Check); 19] = [
     ("gaussian_blur", sift::gaussian_blur),
     ("extrema", sift::extrema),
     ("refine", sift::refine),
+    ("orientation", keypoints::orientation),
+    ("descriptor", keypoints::descriptor),
 ];
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (5, 9), (17, 30), (640, 360), (641, 363)];
@@ -88,6 +92,12 @@ fn main() {
     add("chunks_of_tracks_give_the_same_bits".into(), Box::new(chunks::same_bits));
     add("a_kernel_too_large_is_refused".into(), Box::new(klt_track::a_kernel_too_large_is_refused));
     add("misuse_of_a_tracker_is_refused".into(), Box::new(misuse::is_refused));
+    let whole = picture.clone();
+    let keypoints = move |gpu: &Gpu| keypoints::a_turned_keypoint_is_named(gpu, &whole);
+    add("a_turned_keypoint_is_named".into(), Box::new(keypoints));
+    add("the_steepest_picture_does_not_overflow".into(), Box::new(keypoints::steepest));
+    add("a_keypoint_of_two_bins_is_held_to_bytes".into(), Box::new(keypoints::two_bins));
+    add("keypoints_beyond_a_row_of_groups".into(), Box::new(keypoints::beyond_a_row_of_groups));
     let whole = picture.clone();
     add("a_flipped_bit_is_named".into(), Box::new(move |gpu| a_flipped_bit_is_named(gpu, &whole)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

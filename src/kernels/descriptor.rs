@@ -6,6 +6,8 @@
 
 use std::f32::consts::TAU;
 
+use super::sift_point::{MAX_OCTAVES, OctaveShape};
+use crate::device::{Binding, KernelSource, params_layout};
 use crate::message::Descriptor;
 use crate::numerics::{atan2_poly, fold16};
 
@@ -15,6 +17,82 @@ const SAMPLES_PER_CELL: usize = 4;
 /// Samples a side: half a cell beyond the outermost centres still shares in them.
 const SIDE: usize = (CELLS + 1) * SAMPLES_PER_CELL;
 const BINS: usize = CELLS * CELLS * DIRECTIONS;
+/// Samples a side that share in a cell.
+const SHARING: usize = 2 * SAMPLES_PER_CELL;
+
+/// The shader. `points` are `SiftPoint`s; a descriptor is 32 words, four bins each, the first lowest.
+pub const SHADER: KernelSource = KernelSource {
+    name: "descriptor",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/flat_index.wgsl"),
+        include_str!("../../shaders/shared/sift_point.wgsl"),
+        include_str!("../../shaders/shared/atan2_poly.wgsl"),
+        include_str!("../../shaders/shared/sin_cos.wgsl"),
+        include_str!("../../shaders/descriptor.wgsl")
+    ),
+    workgroup: [64, 1, 1],
+    params: params_layout!(DescriptorParams: octaves, shares, magnification, n_descriptors, unused),
+    bindings: &[
+        Binding::read("points"),
+        Binding::read("oriented"),
+        Binding::read("gaussians"),
+        Binding::read_write("descriptors"),
+    ],
+};
+
+/// A keypoint and one of its orientations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct OrientedPoint {
+    /// Its number in `points`.
+    pub point: u32,
+    /// The orientation in [-pi, pi], x towards y.
+    pub angle: f32,
+}
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct DescriptorParams {
+    /// Where the layers lie in `gaussians`.
+    pub octaves: [OctaveShape; MAX_OCTAVES],
+    /// Of each cell of an axis the shares of the eight samples around it.
+    pub shares: [[f32; SHARING]; CELLS],
+    /// Width of a cell in units of the point's scale.
+    pub magnification: f32,
+    /// Number of descriptors: a workgroup each, `groups`.
+    pub n_descriptors: u32,
+    /// Nothing.
+    pub unused: [u32; 2],
+}
+
+impl DescriptorParams {
+    /// For `n_descriptors` on the layers of `octaves`.
+    pub fn new(
+        octaves: [OctaveShape; MAX_OCTAVES],
+        magnification: f32,
+        n_descriptors: usize,
+    ) -> DescriptorParams {
+        let (grid, mut shares) = (DescriptorGrid::default(), [[0.0; SHARING]; CELLS]);
+        for (cell, shares) in shares.iter_mut().enumerate() {
+            for (i, share) in shares.iter_mut().enumerate() {
+                *share = grid.shares[SAMPLES_PER_CELL * cell + i][cell];
+            }
+        }
+        DescriptorParams {
+            octaves,
+            shares,
+            magnification,
+            n_descriptors: n_descriptors as u32,
+            unused: [0; 2],
+        }
+    }
+
+    /// Workgroups of the dispatch.
+    pub fn groups(&self) -> [u32; 3] {
+        SHADER.flat_groups(self.n_descriptors as usize * SHADER.workgroup[0] as usize)
+    }
+}
 
 /// What does not depend on the keypoint: where the samples of an axis lie and how they share in its cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -187,6 +265,15 @@ mod tests {
             (0..SIDE_PX * SIDE_PX).map(|i| layer((i % SIDE_PX) as f32 - 32.0, (i / SIDE_PX) as f32 - 32.0));
         let pixels: Vec<f32> = pixels.collect();
         descriptor(&pixels, SIDE_PX, SIDE_PX, [32.0, 32.0], CELL, orientation, &DescriptorGrid::default())
+    }
+
+    #[test]
+    fn eight_samples_of_an_axis_share_in_a_cell() {
+        let grid = DescriptorGrid::default();
+        for cell in 0..CELLS {
+            let sharing: Vec<usize> = (0..SIDE).filter(|i| grid.shares[*i][cell] > 0.0).collect();
+            assert_eq!(sharing, (SAMPLES_PER_CELL * cell..).take(SHARING).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use std::f32::consts::{PI, TAU};
 
+use super::sift_point::{MAX_OCTAVES, OctaveShape};
+use crate::device::{Binding, KernelSource, params_layout};
 use crate::numerics::atan2_poly;
 
 /// Most orientations of a position.
@@ -15,6 +17,44 @@ const MAX_SIDE: usize = 2 * MAX_RADIUS + 1;
 const BINS: usize = 36;
 const SMOOTHINGS: usize = 6;
 const PEAK_RATIO: f32 = 0.8;
+
+/// The shader. `points` are `SiftPoint`s; of each come `MAX_ORIENTATIONS` angles, zero behind the last, and their count.
+pub const SHADER: KernelSource = KernelSource {
+    name: "orientation",
+    wgsl: concat!(
+        include_str!("../../shaders/shared/flat_index.wgsl"),
+        include_str!("../../shaders/shared/sift_point.wgsl"),
+        include_str!("../../shaders/shared/atan2_poly.wgsl"),
+        include_str!("../../shaders/orientation.wgsl")
+    ),
+    workgroup: [64, 1, 1],
+    params: params_layout!(OrientationParams: octaves, n_points, max_orientations),
+    bindings: &[
+        Binding::read("points"),
+        Binding::read("gaussians"),
+        Binding::read_write("angles"),
+        Binding::read_write("counts"),
+    ],
+};
+
+/// Parameters of the shader.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct OrientationParams {
+    /// Where the layers lie in `gaussians`.
+    pub octaves: [OctaveShape; MAX_OCTAVES],
+    /// Number of points: a workgroup each, `groups`.
+    pub n_points: u32,
+    /// Orientations a point may have, 1 to `MAX_ORIENTATIONS`.
+    pub max_orientations: u32,
+}
+
+impl OrientationParams {
+    /// Workgroups of the dispatch.
+    pub fn groups(&self) -> [u32; 3] {
+        SHADER.flat_groups(self.n_points as usize * SHADER.workgroup[0] as usize)
+    }
+}
 
 /// Writes up to `MAX_ORIENTATIONS` orientations, the strongest first, and gives their count.
 #[inline(always)]
