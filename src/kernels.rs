@@ -20,6 +20,7 @@ pub mod klt_track;
 pub mod match_descriptors;
 pub mod match_guided;
 pub mod orientation;
+pub mod orientation_select;
 pub mod pyramid_down;
 pub mod refine;
 pub mod scan;
@@ -33,7 +34,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 21] = [
+pub const KERNELS: [&KernelSource; 22] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -54,6 +55,7 @@ pub const KERNELS: [&KernelSource; 21] = [
     &extrema::SHADER,
     &refine::SHADER,
     &orientation::SHADER,
+    &orientation_select::SHADER,
     &descriptor::SHADER,
 ];
 

@@ -1,6 +1,11 @@
-//! Whole pipelines on the adapter that TRACKWEAVE_ADAPTER names: on a software adapter, which rounds every operation, what
-//! comes out is the CPU's byte for byte; a device that is lost ends a run and leaves nothing under its name.
+//! Whole pipelines on the adapter that TRACKWEAVE_ADAPTER names: on a software adapter, which rounds every operation, tracks
+//! are the CPU's byte for byte, features and matches nearly so; a device that is lost ends a run and leaves nothing under its
+//! name.
 
+#[path = "support/colmap_reader.rs"]
+mod colmap_reader;
+#[path = "support/feature_sets.rs"]
+mod feature_sets;
 mod support;
 
 use std::env;
@@ -12,6 +17,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use colmap_reader::Database;
+use feature_sets::Agreement;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use support::Sequence;
@@ -19,6 +26,7 @@ use tempfile::TempDir;
 use trackweave::device::{AdapterKind, Device, Gpu};
 use trackweave::launcher::progress::Progress;
 use trackweave::launcher::{self, LaunchError, PipelineRequest, RunRequest};
+use trackweave::message::{Features, Keypoint};
 use trackweave::scene::CameraPath;
 
 type Outcome = Result<(), Failed>;
@@ -33,7 +41,7 @@ fn main() {
     };
     let trials = vec![
         trial("tracks_are_those_of_the_cpu", tracks_are_those_of_the_cpu),
-        trial("a_whole_result_is_that_of_the_cpu", a_whole_result_is_that_of_the_cpu),
+        trial("a_whole_result_is_as_the_cpu_s", a_whole_result_is_as_the_cpu_s),
         trial("two_runs_are_the_same", two_runs_are_the_same),
         trial("a_lost_device_ends_the_run", a_lost_device_ends_the_run),
         trial("an_unknown_adapter_is_refused", an_unknown_adapter_is_refused),
@@ -130,13 +138,48 @@ fn tracks_are_those_of_the_cpu(adapter: &str) -> Outcome {
     Ok(())
 }
 
-fn a_whole_result_is_that_of_the_cpu(adapter: &str) -> Outcome {
-    let [on_cpu, on_gpu] = Place::new(CameraPath::Orbit).both("full", adapter);
+fn a_whole_result_is_as_the_cpu_s(adapter: &str) -> Outcome {
+    let place = Place::new(CameraPath::Orbit);
+    let [on_cpu, on_gpu] = place.both("full", adapter);
     if is_exact(adapter) {
         assert!(on_cpu.record["keyframes"].as_array().unwrap().len() > 2);
-        assert_same(&on_gpu, &on_cpu);
+        assert!(on_cpu.tracks.lines().count() > 1000, "{} lines", on_cpu.tracks.lines().count());
+        assert_same_lines(&on_gpu.tracks, &on_cpu.tracks);
+        let [found, expected] =
+            ["gpu", "cpu"].map(|out| Database::read(&place.path(out).join("database.db")));
+        alike(&found, &expected)?;
     }
     Ok(())
+}
+
+/// The same images with nearly the same features and matches.
+fn alike(found: &Database, expected: &Database) -> Outcome {
+    assert_eq!(found.images, expected.images);
+    for (image, ..) in &expected.images {
+        let agreement = Agreement::new(&features(found, *image), &features(expected, *image));
+        assert!(agreement.n > 100, "{agreement:?}");
+        agreement.check()?;
+    }
+    assert!(found.matches.keys().eq(expected.matches.keys()));
+    let pairs = || expected.matches.iter().map(|(pair, matches)| (&found.matches[pair], matches));
+    let n: usize = pairs().map(|(found, expected)| found.len().max(expected.len())).sum();
+    let n_same: usize =
+        pairs().map(|(found, expected)| found.iter().filter(|pair| expected.contains(pair)).count()).sum();
+    println!("{n_same} of {n} matches are the same");
+    assert!(n > 1000 && n_same as f64 >= 0.995 * n as f64, "{n_same} of {n} matches are the same");
+    Ok(())
+}
+
+/// An image's features; a keypoint is its position and the affine frame about it.
+fn features(database: &Database, image: u32) -> Features {
+    let keypoint = |&[x, y, xx, _, yx, _]: &[f32; 6]| {
+        let (scale, orientation) = (xx.hypot(yx), yx.atan2(xx));
+        Keypoint { x, y, scale, orientation, response: 0.0 }
+    };
+    Features {
+        keypoints: database.keypoints[&image].iter().map(keypoint).collect(),
+        descriptors: database.descriptors[&image].clone(),
+    }
 }
 
 fn two_runs_are_the_same(adapter: &str) -> Outcome {

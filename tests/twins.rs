@@ -43,7 +43,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 21] = [
+const CHECKS: [(&str, Check); 22] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -64,6 +64,7 @@ const CHECKS: [(&str, Check); 21] = [
     ("extrema", sift::extrema),
     ("refine", sift::refine),
     ("orientation", keypoints::orientation),
+    ("orientation_select", sift::orientation_select),
     ("descriptor", keypoints::descriptor),
 ];
 

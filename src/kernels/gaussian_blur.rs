@@ -68,6 +68,16 @@ impl BlurJob {
             unused: [0; 2],
         }
     }
+
+    /// First values of the layers it reads and makes.
+    pub fn layers(&self) -> [usize; 2] {
+        [self.finer as usize, self.coarser as usize]
+    }
+
+    /// First value of the halved layer it makes, if it makes one.
+    pub fn halved(&self) -> Option<usize> {
+        (self.is_halved == 1).then_some(self.halved as usize)
+    }
 }
 
 impl GaussianBlurParams {

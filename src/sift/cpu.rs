@@ -34,17 +34,17 @@ pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut S
     let descriptors = oriented.par_iter().map(|(point, orientation)| {
         let octave = &octaves[point.octave as usize];
         let layer = octave.gaussian(point.layer as usize);
-        let cell = options.magnification * point.scale;
+        let cell = options.magnification * point.scale(options);
         let (width, height) = (octave.size.width, octave.size.height);
         vectorized(
             #[inline(always)]
             || descriptor(layer, width, height, point.position, cell, *orientation, &scratch.grid),
         )
     });
-    Features {
-        descriptors: descriptors.collect(),
-        keypoints: oriented.iter().map(|(point, orientation)| point.keypoint(&steps, *orientation)).collect(),
-    }
+    let keypoints = oriented
+        .iter()
+        .map(|(point, orientation)| point.keypoint(&steps, point.scale(options), *orientation));
+    Features { descriptors: descriptors.collect(), keypoints: keypoints.collect() }
 }
 
 /// All extrema that keep the limits, ascending by `Point::order`, each once.
@@ -60,7 +60,7 @@ fn detect(options: &SiftOptions, scratch: &mut SiftScratch) -> Vec<Point> {
         let refined = starts.par_iter().filter_map(|start| {
             let extremum =
                 refine(&octave.dogs, octave.size.width, octave.size.height, n_layers, *start, limits)?;
-            Some(Point::from_extremum(&extremum, index as u32, options))
+            Some(Point::from_extremum(&extremum, index as u32))
         });
         let mut refined: Vec<Point> = refined.collect();
         refined.sort_by_key(Point::order);
@@ -88,7 +88,7 @@ fn find_extrema(octave: &Octave, threshold: f32, n_layers: usize, blocks: &mut V
 /// Points in their fixed order with an orientation each: those first in `rank`, as many as the limit allows.
 fn orient(octaves: &[Octave], points: &[Point], rank: &[u32], options: &SiftOptions) -> Vec<(Point, f32)> {
     let limit = options.max_features as usize;
-    let oriented = rank[..rank.len().min(limit)].par_iter().map(|index| {
+    let oriented = rank.par_iter().map(|index| {
         let point = &points[*index as usize];
         let octave = &octaves[point.octave as usize];
         let layer = octave.gaussian(point.layer as usize);
@@ -96,7 +96,7 @@ fn orient(octaves: &[Octave], points: &[Point], rank: &[u32], options: &SiftOpti
         let (width, height) = (octave.size.width, octave.size.height);
         let n = vectorized(
             #[inline(always)]
-            || orientation(layer, width, height, point.position, point.scale, &mut angles),
+            || orientation(layer, width, height, point.position, point.scale(options), &mut angles),
         );
         (*index, angles, n.min(options.max_orientations as usize))
     });

@@ -4,21 +4,20 @@ pub use crate::sift::{SiftOptionError, SiftOptions};
 
 use crate::device::DeviceError;
 use crate::message::{FeaturedFrame, FeaturedKeyframe, GatedFrame, GatedKeyframe};
-use crate::sift::{SiftScratch, extract_features};
+use crate::sift::Extractor;
 use crate::stages::{RunContext, Stage, StageError};
 
 /// The stage.
 #[derive(Debug)]
 pub struct SiftExtract {
-    options: SiftOptions,
-    scratch: SiftScratch,
+    extractor: Extractor,
 }
 
 impl SiftExtract {
     /// Checks the ranges of `options`.
-    pub fn new(options: SiftOptions, _context: &RunContext) -> Result<Self, SiftOptionError> {
+    pub fn new(options: SiftOptions, context: &RunContext) -> Result<Self, SiftOptionError> {
         options.check()?;
-        Ok(SiftExtract { options, scratch: SiftScratch::default() })
+        Ok(SiftExtract { extractor: Extractor::new(&context.device, options) })
     }
 }
 
@@ -31,7 +30,7 @@ impl Stage for SiftExtract {
         let featured = |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
             Ok(FeaturedKeyframe {
                 keyframe: kept.keyframe,
-                features: extract_features(&*kept.gray.host()?, &self.options, &mut self.scratch).into(),
+                features: self.extractor.extract(&kept.gray)?.into(),
                 picture: kept.picture,
                 tracker: kept.tracker,
             })

@@ -2,13 +2,17 @@
 
 use image::RgbImage;
 use libtest_mimic::Failed;
-use trackweave::device::{AdapterKind, Gpu};
+use trackweave::device::{AdapterKind, AnyBuffer, Gpu};
+use trackweave::kernels::descriptor::OrientedPoint;
 use trackweave::kernels::dog;
 use trackweave::kernels::extrema::{self, Candidate, ExtremaParams};
 use trackweave::kernels::gaussian_blur::{self, BlurJob, GaussianBlurParams, GaussianTaps, MAX_RADIUS};
+use trackweave::kernels::orientation::MAX_ORIENTATIONS;
+use trackweave::kernels::orientation_select::{self, OrientationSelectParams};
 use trackweave::kernels::refine::{self, RefineLimits, RefineParams, RefinedPoint};
 use trackweave::kernels::sift_point::{MAX_OCTAVES, OctaveShape};
 use trackweave::kernels::upsample::{self, UpsampleParams};
+use trackweave::numerics::SplitMix64;
 
 use crate::Outcome;
 use crate::comparison::{Cpu, Dev, compare, compare_bits, compare_equal};
@@ -243,6 +247,39 @@ fn same_points(found: &[RefinedPoint], expected: &[RefinedPoint]) -> Outcome {
     let n = found.len().max(expected.len());
     if n - n_same > n / 100 {
         return Err(format!("{n_same} of {n} points are the twin's").into());
+    }
+    Ok(())
+}
+
+/// As many points as the picture has rows and columns, ranked by chance, with none to four orientations each.
+pub fn orientation_select(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let n = (picture.width() + picture.height()) as usize;
+    let mut rng = SplitMix64::new(5, n as u64);
+    let mut ranks: Vec<u32> = (0..n as u32).collect();
+    for i in (1..n).rev() {
+        ranks.swap(i, rng.below(i as u32 + 1) as usize);
+    }
+    let counts: Vec<u32> = (0..n).map(|_| rng.below(MAX_ORIENTATIONS as u32 + 1)).collect();
+    let angles: Vec<[f32; MAX_ORIENTATIONS]> = (0..n).map(|_| [(); 4].map(|()| rng.unit() as f32)).collect();
+    let all: u32 = counts.iter().sum();
+    for limit in [all, all / 2, 1] {
+        let ranks_on_gpu = gpu.buffer_with("ranks", &ranks)?;
+        let angles_on_gpu = gpu.buffer_with("angles", angles.as_flattened())?;
+        let counts_on_gpu = gpu.buffer_with("counts", &counts)?;
+        let kept = gpu.buffer::<u32>("kept", n)?;
+        let oriented = gpu.buffer::<OrientedPoint>("oriented", limit as usize)?;
+        let n_oriented = gpu.buffer::<u32>("n_oriented", 1)?;
+        let params = OrientationSelectParams { n_points: n as u32, limit };
+        let buffers: [&dyn AnyBuffer; 6] =
+            [&ranks_on_gpu, &angles_on_gpu, &counts_on_gpu, &kept, &oriented, &n_oriented];
+        let bound = gpu.kernel(&orientation_select::SHADER, &[])?.bind(&params, &buffers)?;
+        let mut recording = gpu.record("orientation_select");
+        recording.dispatch(&bound, [1, 1, 1]);
+        recording.submit()?.wait()?;
+        let expected = orientation_select::orientation_select(&ranks, &angles, &counts, limit);
+        let n_found = gpu.download(&n_oriented)?[0] as usize;
+        let found = &gpu.download(&oriented)?[..n_found];
+        compare_equal("oriented", Dev(found), Cpu(&expected))?;
     }
     Ok(())
 }
