@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use trackweave::device::{AnyBuffer, Bound, Buffer, Gpu, KernelSource, Readback, Recording};
+use trackweave::kernels::descriptor::{self, DescriptorParams, OrientedPoint};
 use trackweave::kernels::eigen_map::{self, EigenMapParams};
 use trackweave::kernels::eigen_max::{self, EigenMaxParams};
 use trackweave::kernels::gray_luma::{self, GrayLumaParams};
@@ -15,14 +16,17 @@ use trackweave::kernels::klt_compact::{self, KltCompactParams};
 use trackweave::kernels::klt_occupancy::{self, Grid, KltOccupancyParams};
 use trackweave::kernels::klt_select::{self, KltSelectParams, Pick};
 use trackweave::kernels::klt_suppress::{self, KltSuppressParams};
+use trackweave::kernels::orientation::{self, OrientationParams};
 use trackweave::kernels::pyramid_down::{self, PyramidDownParams, PyramidShape};
 use trackweave::kernels::scan::{self, ScanParams};
 use trackweave::kernels::scharr::{self, ScharrParams};
+use trackweave::kernels::sift_point::{OctaveShape, SiftPoint};
 use trackweave::klt::SelectedPoint;
 use trackweave::numerics::SplitMix64;
 use trackweave::picture::area::AreaTaps;
 
 const N_TRACKS: usize = 1024;
+const N_KEYPOINTS: usize = 4096;
 const WARM_UP: usize = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,6 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             pyramid_chain(&gpu, width, height, levels, most)?.time(&gpu, &name, &what, repeats)?;
         }
         selection_chain(&gpu, width, height)?.time(&gpu, &name, "selection", repeats)?;
+        let what = format!("{N_KEYPOINTS} orientations and descriptors");
+        keypoint_chain(&gpu, width, height)?.time(&gpu, &name, &what, repeats)?;
     }
     Ok(())
 }
@@ -217,5 +223,42 @@ fn selection_chain(gpu: &Gpu, width: usize, height: usize) -> Result<Chain, Box<
     let params = KltCompactParams { n_cells: grid.cells() as u32 };
     let groups = klt_compact::SHADER.flat_groups(grid.cells());
     chain.link(gpu, &klt_compact::SHADER, &params, &[&picks, &kept, &sums, &points], groups)?;
+    Ok(chain)
+}
+
+/// Keypoints of a doubled picture's first octave: scales from 1.6 to 3.6 pixels, small ones more often, turned anyhow.
+fn keypoint_chain(gpu: &Gpu, width: usize, height: usize) -> Result<Chain, Box<dyn Error>> {
+    let (width, height) = (2 * width, 2 * height);
+    let mut rng = SplitMix64::new(2, N_KEYPOINTS as u64);
+    let mut unit = || rng.unit() as f32;
+    let points: Vec<SiftPoint> = (0..N_KEYPOINTS)
+        .map(|_| SiftPoint {
+            octave: 0,
+            layer: 0,
+            x: unit() * width as f32,
+            y: unit() * height as f32,
+            scale: 1.6 * 2.25f32.powf(unit()),
+            unused: [0; 3],
+        })
+        .collect();
+    let oriented: Vec<OrientedPoint> =
+        (0..N_KEYPOINTS).map(|i| OrientedPoint { point: i as u32, angle: 6.0 * unit() - 3.0 }).collect();
+    // Waves of some pixels: neighbouring gradients are alike, as in pictures.
+    let wave = |i: usize| ((i % width) as f32 * 0.31).sin() * ((i / width) as f32 * 0.23).cos();
+    let layer: Vec<f32> = (0..width * height).map(|i| 0.5 + 0.4 * wave(i)).collect();
+    let gaussians = gpu.buffer_with("gaussians", &layer)?;
+    let points = gpu.buffer_with("points", &points)?;
+    let oriented = gpu.buffer_with("oriented", &oriented)?;
+    let angles = gpu.buffer::<[f32; 4]>("angles", N_KEYPOINTS)?;
+    let counts = gpu.buffer::<u32>("counts", N_KEYPOINTS)?;
+    let descriptors = gpu.buffer::<[u32; 32]>("descriptors", N_KEYPOINTS)?;
+    let octaves = OctaveShape::table(&[(width, height)], 1);
+    let mut chain = Chain::new(gpu, 4)?;
+    let params = OrientationParams { octaves, n_points: N_KEYPOINTS as u32, max_orientations: 2 };
+    let buffers: [&dyn AnyBuffer; 4] = [&points, &gaussians, &angles, &counts];
+    chain.link(gpu, &orientation::SHADER, &params, &buffers, params.groups())?;
+    let params = DescriptorParams::new(octaves, 3.0, N_KEYPOINTS);
+    let buffers: [&dyn AnyBuffer; 4] = [&points, &oriented, &gaussians, &descriptors];
+    chain.link(gpu, &descriptor::SHADER, &params, &buffers, params.groups())?;
     Ok(chain)
 }
