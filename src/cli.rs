@@ -121,6 +121,9 @@ pub struct WorkArgs {
     /// Where kernels run.
     #[command(flatten)]
     pub device: DeviceArgs,
+    /// MiB of a GPU's memory for the descriptors of keyframes [default: 1024]; those that do not fit come again when asked for
+    #[arg(long, value_name = "MIB")]
+    pub gpu_memory: Option<u32>,
     /// Write tracks.csv
     #[arg(long)]
     pub tracks: bool,
@@ -184,6 +187,7 @@ impl WorkArgs {
             max_image_size_px: self.max_image_size,
             backend: self.device.backend.into(),
             adapter: self.device.adapter,
+            gpu_memory_mib: self.gpu_memory,
             ..RunRequest::default()
         })
     }

@@ -19,6 +19,7 @@ pub mod klt_suppress;
 pub mod klt_track;
 pub mod match_descriptors;
 pub mod match_guided;
+pub mod match_mutual;
 pub mod orientation;
 pub mod orientation_select;
 pub mod pyramid_down;
@@ -34,7 +35,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 22] = [
+pub const KERNELS: [&KernelSource; 24] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -57,6 +58,8 @@ pub const KERNELS: [&KernelSource; 22] = [
     &orientation::SHADER,
     &orientation_select::SHADER,
     &descriptor::SHADER,
+    &match_descriptors::SHADER,
+    &match_mutual::SHADER,
 ];
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).

@@ -45,6 +45,8 @@ pub struct RunRequest {
     pub backend: BackendChoice,
     /// A part of the name of the adapter to take.
     pub adapter: Option<String>,
+    /// MiB of a GPU's memory for keyframes' descriptors; none: 1024.
+    pub gpu_memory_mib: Option<u32>,
 }
 
 /// A pipeline and what the command line changes of it.
@@ -224,6 +226,7 @@ fn run_in(
         max_image_size_px: request.max_image_size_px,
         verdict_lag_frames: plan.verdict_lag_frames,
         device: device.clone(),
+        gpu_memory_mib: request.gpu_memory_mib,
         record: record.clone(),
     };
     let mut built = plan.build(&context).map_err(all)?;

@@ -29,6 +29,7 @@ pub mod device;
 pub mod gray;
 pub mod kernels;
 pub mod klt;
+pub mod matching;
 pub mod numerics;
 pub mod sift;
 

@@ -90,8 +90,17 @@ pub struct RunContext {
     pub verdict_lag_frames: u32,
     /// Where kernels run.
     pub device: Device,
+    /// MiB of a device's memory for keyframes' descriptors, for each stage that matches; none: 1024.
+    pub gpu_memory_mib: Option<u32>,
     /// What export found out, read by the launcher after the run.
     pub record: Arc<Mutex<RunRecord>>,
+}
+
+impl RunContext {
+    /// `gpu_memory_mib` in bytes.
+    pub fn gpu_memory_bytes(&self) -> u64 {
+        self.gpu_memory_mib.map_or(1024, u64::from) << 20
+    }
 }
 
 /// A stage of the program: a file in `stages/` and a row in [`STAGES`].
@@ -216,7 +225,7 @@ pub static STAGES: &[StageRow] = &[
         takes: takes::<DescriptorMatch>(),
         gives: gives::<DescriptorMatch>(),
         does: "a keyframe's descriptors against those of earlier keyframes",
-        kernels: &["match_descriptors"],
+        kernels: &["match_descriptors", "match_mutual"],
         needs: None,
         bypass: Some(|| any_stage(NoMatching)),
         check: |options| check(options, DescriptorMatch::new),
@@ -238,7 +247,7 @@ pub static STAGES: &[StageRow] = &[
         takes: takes::<EpipolarVerify>(),
         gives: gives::<EpipolarVerify>(),
         does: "the geometry of each pair, its inliers, and the tracks it rejects",
-        kernels: &["match_guided"],
+        kernels: &["match_guided", "match_mutual"],
         needs: None,
         bypass: Some(|| any_stage(NoVerification)),
         check: |options| check(options, EpipolarVerify::new),

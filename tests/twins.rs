@@ -17,6 +17,8 @@ mod klt_cases;
 mod klt_scene;
 #[path = "twins/klt_track.rs"]
 mod klt_track;
+#[path = "twins/matching.rs"]
+mod matching;
 #[path = "twins/misuse.rs"]
 mod misuse;
 #[path = "twins/pictures.rs"]
@@ -43,7 +45,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 22] = [
+const CHECKS: [(&str, Check); 24] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -66,6 +68,8 @@ const CHECKS: [(&str, Check); 22] = [
     ("orientation", keypoints::orientation),
     ("orientation_select", sift::orientation_select),
     ("descriptor", keypoints::descriptor),
+    ("match_descriptors", matching::match_descriptors),
+    ("match_mutual", matching::match_mutual),
 ];
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (5, 9), (17, 30), (640, 360), (641, 363)];

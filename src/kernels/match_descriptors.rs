@@ -4,8 +4,13 @@
 //! one pass; ties go to the lower index. One invocation handles 4 descriptors of the first against 16 of the second;
 //! the N x M distances are never held.
 
+pub use self::shader::{MatchDescriptorsParams, SHADER, Search, Searches, WORKGROUP_BYTES};
+
+use super::match_mutual::{Nearest, RatioTest, match_mutual};
 use crate::message::{Descriptor, DescriptorMatch};
 use crate::numerics::vectorized;
+
+mod shader;
 
 /// Columns of a panel.
 const LANES: usize = 16;
@@ -22,27 +27,6 @@ const FAR: i32 = 1 << 28;
 type Panel = [[[i16; 2]; LANES]; PAIRS];
 /// 4 descriptors of the first keyframe, pair by pair; two elements in an i32, the even one low.
 type RowGroup = [[i32; ROWS]; PAIRS];
-
-/// The ratio test d1 < ratio * d2 on exact integers: the ratio is taken to a ten-thousandth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RatioTest(u64);
-
-impl RatioTest {
-    const UNIT: u64 = 10_000;
-
-    /// The test of a ratio in [0, 1]; 1 asks only that the second is farther.
-    pub fn new(ratio: f32) -> Self {
-        RatioTest((ratio as f64 * Self::UNIT as f64).round() as u64)
-    }
-
-    /// Whether the nearest at squared distance `nearest2` stands out from its rival at `rival2`. No rival
-    /// (`u32::MAX`) passes.
-    #[inline(always)]
-    pub fn passes(self, nearest2: u32, rival2: u32) -> bool {
-        let squared = |v: u64| v * v;
-        rival2 == u32::MAX || nearest2 as u64 * squared(Self::UNIT) < rival2 as u64 * squared(self.0)
-    }
-}
 
 /// Squared Euclidean distance.
 #[inline(always)]
@@ -61,8 +45,9 @@ pub struct MatchScratch {
     panels: Vec<Panel>,
     norms: Vec<[i32; LANES]>,
     /// For each panel, what is nearest to its columns among the rows so far.
-    of_columns: Vec<LaneNearest>,
+    of_panels: Vec<LaneNearest>,
     of_rows: Vec<Nearest>,
+    of_columns: Vec<Nearest>,
 }
 
 /// Matches `first` to `second`: a match is the nearest neighbour of both its keypoints and passes the ratio test in
@@ -79,16 +64,21 @@ pub fn match_descriptors(
             #[inline(always)]
             || scratch.search(first, second, |rows, panel| dots_v3(v3, rows, panel)),
         );
-        return scratch.mutual(second.len(), RatioTest::new(ratio));
+        return scratch.mutual(ratio);
     }
     vectorized(
         #[inline(always)]
         || scratch.search(first, second, dots),
     );
-    scratch.mutual(second.len(), RatioTest::new(ratio))
+    scratch.mutual(ratio)
 }
 
 impl MatchScratch {
+    /// What was nearest to each descriptor of the first keyframe and of the second at the last call.
+    pub fn nearest(&self) -> [&[Nearest]; 2] {
+        [&self.of_rows, &self.of_columns]
+    }
+
     /// Finds the nearest both ways. `dots` gives the dot products of 4 rows with the columns of a panel.
     #[inline(always)]
     fn search(
@@ -110,19 +100,22 @@ impl MatchScratch {
                 norms[r / ROWS][r % ROWS] = squared_norm(descriptor);
             }
             let mut of_rows = [[LaneNearest::NONE; ROWS]; GROUPS];
-            let columns = self.panels.iter().zip(&self.norms).zip(&mut self.of_columns);
-            for (panel_idx, ((panel, column_norms), of_columns)) in columns.enumerate() {
+            let columns = self.panels.iter().zip(&self.norms).zip(&mut self.of_panels);
+            for (panel_idx, ((panel, column_norms), of_panel)) in columns.enumerate() {
                 for g in 0..block.len().div_ceil(ROWS) {
                     let products = dots(&groups[g], panel);
                     for (r, products) in products.iter().enumerate() {
                         let distances2 = squared_distances(norms[g][r], column_norms, products);
                         of_rows[g][r].update(&distances2, panel_idx as i32);
-                        of_columns.update(&distances2, (begin + g * ROWS + r) as i32);
+                        of_panel.update(&distances2, (begin + g * ROWS + r) as i32);
                     }
                 }
             }
             self.of_rows.extend(of_rows.as_flattened()[..block.len()].iter().map(LaneNearest::fold_panels));
         }
+        self.of_columns.clear();
+        let of_column = |j: usize| self.of_panels[j / LANES].lane(j % LANES);
+        self.of_columns.extend((0..second.len()).map(of_column));
     }
 
     fn fill_panels(&mut self, second: &[Descriptor]) {
@@ -130,8 +123,8 @@ impl MatchScratch {
         self.panels.clear();
         self.panels.resize(n_panels, [[[0; 2]; LANES]; PAIRS]);
         self.norms.clear();
-        self.of_columns.clear();
-        self.of_columns.resize(n_panels, LaneNearest::NONE);
+        self.of_panels.clear();
+        self.of_panels.resize(n_panels, LaneNearest::NONE);
         for (columns, panel) in second.chunks(LANES).zip(&mut self.panels) {
             let mut norms = [FAR; LANES];
             for (lane, descriptor) in columns.iter().enumerate() {
@@ -144,26 +137,9 @@ impl MatchScratch {
         }
     }
 
-    fn mutual(&self, n_second: usize, ratio: RatioTest) -> Vec<DescriptorMatch> {
-        let of_column = |j: usize| (j < n_second).then(|| self.of_columns[j / LANES].lane(j % LANES));
-        let mutual = |(i, near): (usize, &Nearest)| {
-            let back = of_column(near.index as usize)?;
-            let passes = back.index as usize == i
-                && ratio.passes(near.distance2, near.rival2)
-                && ratio.passes(back.distance2, back.rival2);
-            let (first, second, distance2) = (i as u32, near.index, near.distance2);
-            passes.then_some(DescriptorMatch { first, second, distance2 })
-        };
-        self.of_rows.iter().enumerate().filter_map(mutual).collect()
+    fn mutual(&self, ratio: f32) -> Vec<DescriptorMatch> {
+        match_mutual(&self.of_rows, &self.of_columns, RatioTest::new(ratio))
     }
-}
-
-/// The nearest neighbour and the squared distance of the second nearest (`u32::MAX`: none).
-#[derive(Clone, Copy, Debug)]
-struct Nearest {
-    distance2: u32,
-    index: u32,
-    rival2: u32,
 }
 
 /// Lane by lane: the smallest squared distance so far, what gave it, the second smallest.
@@ -200,10 +176,13 @@ impl LaneNearest {
 
     /// The nearest over all lanes, where the index of a lane counts panels.
     fn fold_panels(&self) -> Nearest {
-        let mut best = Nearest { distance2: u32::MAX, index: u32::MAX, rival2: u32::MAX };
+        let mut best = Nearest::NONE;
         for lane in 0..LANES {
             let mut one = self.lane(lane);
-            one.index = one.index.wrapping_mul(LANES as u32).wrapping_add(lane as u32);
+            if one.distance2 == u32::MAX {
+                continue;
+            }
+            one.index = one.index * LANES as u32 + lane as u32;
             if (one.distance2, one.index) < (best.distance2, best.index) {
                 std::mem::swap(&mut one, &mut best);
             }
@@ -308,7 +287,7 @@ mod tests {
     fn portable(first: &[Descriptor], second: &[Descriptor], ratio: f32) -> Vec<DescriptorMatch> {
         let mut scratch = MatchScratch::default();
         scratch.search(first, second, dots);
-        scratch.mutual(second.len(), RatioTest::new(ratio))
+        scratch.mutual(ratio)
     }
 
     #[test]
@@ -367,7 +346,7 @@ mod tests {
         let descriptors: Vec<Descriptor> = (0..100).map(|i| [i as u8 % 23; 128]).collect();
         match_descriptors(&descriptors, &descriptors, 1.0, &mut scratch);
         for i in 0..100 {
-            let (row, column) = (scratch.of_rows[i], scratch.of_columns[i / LANES].lane(i % LANES));
+            let (row, column) = (scratch.of_rows[i], scratch.of_columns[i]);
             assert_eq!((row.index, row.distance2), (i as u32 % 23, 0));
             assert_eq!((column.index, column.distance2), (i as u32 % 23, 0));
         }

@@ -5,7 +5,8 @@
 //! stands elsewhere. Distances are exact integers, ties go to the lower index. One invocation handles one keypoint of
 //! the first picture; keypoints of the second are bucketed by position, so only those near the line are looked at.
 
-use crate::kernels::match_descriptors::{RatioTest, squared_distance};
+use super::match_descriptors::squared_distance;
+use super::match_mutual::{Nearest, RatioTest, match_mutual};
 use crate::message::{Descriptor, DescriptorMatch};
 
 /// The keypoints of one picture: positions and descriptors, row by row.
@@ -43,7 +44,7 @@ pub fn match_guided(
     }
     for (nearest, points) in [(&mut *nearest_of_first, first), (&mut *nearest_of_second, second)] {
         nearest.clear();
-        nearest.resize(points.positions.len().min(points.descriptors.len()), Nearest::default());
+        nearest.resize(points.positions.len().min(points.descriptors.len()), Nearest::NONE);
     }
     crate::numerics::vectorized(
         #[inline(always)]
@@ -57,58 +58,27 @@ pub fn match_guided(
                     |j| {
                         let Some(of_second) = nearest_of_second.get_mut(j) else { return };
                         let distance2 = squared_distance(&first.descriptors[i], &second.descriptors[j]);
-                        nearest.update(distance2, j, second.positions);
-                        of_second.update(distance2, i, first.positions);
+                        update(nearest, distance2, j, second.positions);
+                        update(of_second, distance2, i, first.positions);
                     },
                 );
             }
         },
     );
-    mutual(nearest_of_first, nearest_of_second, RatioTest::new(ratio))
+    match_mutual(nearest_of_first, nearest_of_second, RatioTest::new(ratio))
 }
 
-fn mutual(first: &[Nearest], second: &[Nearest], ratio: RatioTest) -> Vec<DescriptorMatch> {
-    let mutual = |(i, nearest): (usize, &Nearest)| {
-        let back = second.get(nearest.index as usize)?;
-        let passes = back.index as usize == i
-            && ratio.passes(nearest.distance2, nearest.rival2)
-            && ratio.passes(back.distance2, back.rival2);
-        passes.then_some(DescriptorMatch {
-            first: i as u32,
-            second: nearest.index,
-            distance2: nearest.distance2,
-        })
-    };
-    first.iter().enumerate().filter_map(mutual).collect()
-}
-
-/// The nearest candidate of a keypoint and the distance of the nearest one at another position.
-#[derive(Clone, Copy, Debug)]
-struct Nearest {
-    distance2: u32,
-    index: u32,
-    rival2: u32,
-}
-
-impl Default for Nearest {
-    fn default() -> Self {
-        Nearest { distance2: u32::MAX, index: u32::MAX, rival2: u32::MAX }
-    }
-}
-
-impl Nearest {
-    /// Takes one more candidate in. The result does not depend on the order of the candidates.
-    #[inline(always)]
-    fn update(&mut self, distance2: u32, index: usize, positions: &[[f64; 2]]) {
-        let elsewhere = self.index != u32::MAX && positions[index] != positions[self.index as usize];
-        if (distance2, index as u32) < (self.distance2, self.index) {
-            if elsewhere {
-                self.rival2 = self.distance2;
-            }
-            (self.distance2, self.index) = (distance2, index as u32);
-        } else if elsewhere {
-            self.rival2 = self.rival2.min(distance2);
+/// Takes one more candidate in. The result does not depend on the order of the candidates.
+#[inline(always)]
+fn update(nearest: &mut Nearest, distance2: u32, index: usize, positions: &[[f64; 2]]) {
+    let elsewhere = nearest.index != u32::MAX && positions[index] != positions[nearest.index as usize];
+    if (distance2, index as u32) < (nearest.distance2, nearest.index) {
+        if elsewhere {
+            nearest.rival2 = nearest.distance2;
         }
+        (nearest.distance2, nearest.index) = (distance2, index as u32);
+    } else if elsewhere {
+        nearest.rival2 = nearest.rival2.min(distance2);
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::device::DeviceError;
 use crate::error::OptionError;
-use crate::kernels::match_descriptors::{MatchScratch, match_descriptors};
+use crate::matching::Matcher;
 use crate::message::{DescriptorPair, Features, JoinedFrame, MatchedFrame, MatchedKeyframe};
 use crate::stages::{RunContext, Stage, StageError};
 
@@ -32,30 +32,43 @@ impl Default for DescriptorMatchOptions {
 #[derive(Debug)]
 pub struct DescriptorMatch {
     options: DescriptorMatchOptions,
-    /// The last keyframes' ordinals and features, oldest first.
-    earlier: VecDeque<(u32, Arc<Features>)>,
+    matcher: Matcher,
+    /// The last keyframes' ordinals, oldest first, and their features.
+    earlier: VecDeque<u32>,
+    features: VecDeque<Arc<Features>>,
 }
 
 impl DescriptorMatch {
-    /// Checks the options.
-    pub fn new(options: DescriptorMatchOptions, _context: &RunContext) -> Result<Self, OptionError> {
+    /// Checks the options and makes the kernels.
+    pub fn new(options: DescriptorMatchOptions, context: &RunContext) -> Result<Self, StageError> {
         if options.last_keyframes > 10_000 {
-            return Err(OptionError::new("last_keyframes", options.last_keyframes, "must be in 0..=10000"));
+            return Err(
+                OptionError::new("last_keyframes", options.last_keyframes, "must be in 0..=10000").into()
+            );
         }
         if !(0.1..=1.0).contains(&options.ratio) {
-            return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1"));
+            return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1").into());
         }
-        Ok(DescriptorMatch { options, earlier: VecDeque::new() })
+        let matcher = Matcher::new(&context.device, context.gpu_memory_bytes())?;
+        Ok(DescriptorMatch { options, matcher, earlier: VecDeque::new(), features: VecDeque::new() })
     }
 
-    /// Pairs without a match are left out. Scratch is a megabyte, so it belongs to a task, not to an earlier keyframe.
-    fn match_earlier(&self, features: &Features) -> Vec<DescriptorPair> {
-        let ratio = self.options.ratio;
-        let matched = self.earlier.par_iter().map_init(MatchScratch::default, |scratch, (first, earlier)| {
-            let matches = match_descriptors(&earlier.descriptors, &features.descriptors, ratio, scratch);
-            DescriptorPair { first: *first, matches }
-        });
-        matched.filter(|pair| !pair.matches.is_empty()).collect()
+    /// Pairs without a match are left out.
+    fn match_earlier(&mut self, latest: &Arc<Features>) -> Result<Vec<DescriptorPair>, DeviceError> {
+        let found = self.matcher.matches(self.features.make_contiguous(), latest, self.options.ratio)?;
+        let pairs = self.earlier.iter().zip(found);
+        let pairs = pairs.map(|(&first, matches)| DescriptorPair { first, matches });
+        Ok(pairs.filter(|pair| !pair.matches.is_empty()).collect())
+    }
+
+    /// Keeps a keyframe for those to come, as many as are matched.
+    fn keep(&mut self, keyframe: u32, features: &Arc<Features>) {
+        self.earlier.push_back(keyframe);
+        self.features.push_back(Arc::clone(features));
+        if self.earlier.len() > self.options.last_keyframes as usize {
+            self.earlier.pop_front();
+            self.features.pop_front();
+        }
     }
 }
 
@@ -64,14 +77,12 @@ impl Stage for DescriptorMatch {
     type Gives = MatchedFrame;
 
     fn fire(&mut self, frame: JoinedFrame) -> Result<MatchedFrame, StageError> {
-        let keyframe = frame.keyframe.map(|(keyframe, klt)| {
-            let descriptor = self.match_earlier(&keyframe.features);
-            self.earlier.push_back((keyframe.keyframe, Arc::clone(&keyframe.features)));
-            if self.earlier.len() > self.options.last_keyframes as usize {
-                self.earlier.pop_front();
-            }
-            MatchedKeyframe { keyframe, klt, descriptor }
-        });
+        let Some((keyframe, klt)) = frame.keyframe else {
+            return Ok(MatchedFrame { log: frame.log, keyframe: None });
+        };
+        let descriptor = self.match_earlier(&keyframe.features)?;
+        self.keep(keyframe.keyframe, &keyframe.features);
+        let keyframe = Some(MatchedKeyframe { keyframe, klt, descriptor });
         Ok(MatchedFrame { log: frame.log, keyframe })
     }
 }

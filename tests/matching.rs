@@ -1,0 +1,160 @@
+//! Matching on the adapter that TRACKWEAVE_ADAPTER names: integers, so the matches are the CPU's on every adapter, whatever
+//! room there is for descriptors.
+
+use std::env;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use trackweave::device::{Device, Gpu};
+use trackweave::matching::{GpuMatcher, Matcher};
+use trackweave::message::{Descriptor, DescriptorMatch, Features, Keypoint};
+use trackweave::numerics::SplitMix64;
+
+type Outcome = Result<(), Failed>;
+
+/// Keypoints of the keyframes.
+const SIZES: [usize; 12] = [300, 280, 0, 310, 1, 290, 305, 150, 450, 20, 300, 299];
+/// Keyframes that each is matched with.
+const LAST: usize = 5;
+const DESCRIPTOR_BYTES: usize = size_of::<Descriptor>();
+
+fn main() {
+    let adapter = env::var("TRACKWEAVE_ADAPTER").ok();
+    let gpu = adapter.as_deref().map(|name| Gpu::open(Some(name)).unwrap_or_else(|error| panic!("{error}")));
+    let reason = if gpu.is_some() { "" } else { " (TRACKWEAVE_ADAPTER is not set)" };
+    let trial = |name: &str, check: fn(&Gpu) -> Outcome| {
+        let gpu = gpu.clone();
+        let run = move || gpu.map_or(Ok(()), |gpu| check(&gpu));
+        Trial::test(format!("{name}{reason}"), run).with_ignored_flag(!reason.is_empty())
+    };
+    let trials = vec![
+        trial("matches_are_those_of_the_cpu", matches_are_those_of_the_cpu),
+        trial("one_submission_while_all_fits", one_submission_while_all_fits),
+        trial("the_oldest_go_and_come_again", the_oldest_go_and_come_again),
+        trial("keyframes_may_skip", keyframes_may_skip),
+    ];
+    let mut arguments = Arguments::from_args();
+    // Accounts and counts are the adapter's.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Keyframes that show about the same: random descriptors, a few changed, in another order.
+fn keyframes() -> Vec<Arc<Features>> {
+    let keyframe = |(ordinal, &n): (usize, &usize)| {
+        let mut rng = SplitMix64::new(1, ordinal as u64);
+        let descriptor = |i: usize| -> Descriptor {
+            let mut of_point = SplitMix64::new(2, ((i + 7 * ordinal) % 400) as u64);
+            let mut descriptor: Descriptor = std::array::from_fn(|_| of_point.below(60) as u8);
+            descriptor[..20].fill_with(|| rng.below(60) as u8);
+            descriptor
+        };
+        let keypoint = Keypoint { x: 1.0, y: 1.0, scale: 1.0, orientation: 0.0, response: 1.0 };
+        Arc::new(Features { keypoints: vec![keypoint; n], descriptors: (0..n).map(descriptor).collect() })
+    };
+    SIZES.iter().enumerate().map(keyframe).collect()
+}
+
+fn windows(keyframes: &[Arc<Features>]) -> impl Iterator<Item = (&[Arc<Features>], &Arc<Features>)> {
+    (0..keyframes.len()).map(|at| (&keyframes[at.saturating_sub(LAST)..at], &keyframes[at]))
+}
+
+fn on_cpu(keyframes: &[Arc<Features>]) -> Vec<Vec<Vec<DescriptorMatch>>> {
+    let mut cpu = Matcher::new(&Device::Cpu, 0).unwrap();
+    windows(keyframes).map(|(earlier, latest)| cpu.matches(earlier, latest, 0.8).unwrap()).collect()
+}
+
+fn bytes_of(gpu: &Gpu, name: &str) -> u64 {
+    gpu.resident().iter().find(|buffer| buffer.0 == name).map_or(0, |buffer| buffer.1)
+}
+
+fn same(name: &str, found: &[Vec<Vec<DescriptorMatch>>], expected: &[Vec<Vec<DescriptorMatch>>]) -> Outcome {
+    let n: usize = expected.iter().flatten().map(Vec::len).sum();
+    assert!(n > 3000, "only {n} matches: the keyframes say nothing");
+    assert_eq!(found.len(), expected.len(), "{name}");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        for (back, (found, expected)) in found.iter().zip(expected).enumerate() {
+            if found != expected {
+                return Err(format!(
+                    "{name}: keyframe {at} with the {back}. before it: {found:?}, not {expected:?}"
+                )
+                .into());
+            }
+        }
+        assert_eq!(found.len(), expected.len(), "{name}: keyframe {at}");
+    }
+    Ok(())
+}
+
+/// Also that a wrong match is named: what `same` is worth.
+fn matches_are_those_of_the_cpu(gpu: &Gpu) -> Outcome {
+    let keyframes = keyframes();
+    let expected = on_cpu(&keyframes);
+    let mut matcher = Matcher::new(&Device::Gpu(gpu.clone()), 1 << 30)?;
+    let mut found = Vec::new();
+    for (earlier, latest) in windows(&keyframes) {
+        found.push(matcher.matches(earlier, latest, 0.8)?);
+    }
+    same("all fits", &found, &expected)?;
+    found[6][0][3].distance2 ^= 1;
+    same("all fits", &found, &expected).expect_err("a wrong distance passes");
+    Ok(())
+}
+
+fn one_submission_while_all_fits(gpu: &Gpu) -> Outcome {
+    let keyframes = keyframes();
+    let mut matcher = GpuMatcher::new(gpu, 1 << 30)?;
+    for (earlier, latest) in windows(&keyframes) {
+        let before = gpu.counts();
+        matcher.matches(earlier, latest, 0.8)?;
+        let after = gpu.counts();
+        let has_pairs = !latest.descriptors.is_empty() && earlier.iter().any(|e| !e.descriptors.is_empty());
+        assert_eq!(after.submissions - before.submissions, has_pairs as u64);
+        assert_eq!(after.dispatches - before.dispatches, 2 * has_pairs as u64);
+    }
+    Ok(())
+}
+
+/// Room for all, for some, for two: the same matches, and never more descriptors than that.
+fn the_oldest_go_and_come_again(gpu: &Gpu) -> Outcome {
+    let keyframes = keyframes();
+    let expected = on_cpu(&keyframes);
+    let len = |features: &Arc<Features>| features.descriptors.len();
+    let pairs =
+        windows(&keyframes).flat_map(|(earlier, latest)| earlier.iter().map(move |e| len(e) + len(latest)));
+    // Two that are matched are held in any case.
+    let two = pairs.max().unwrap();
+    let mut n_submissions = Vec::new();
+    for most in [10_000, 1500, 1200, 900, 600, 1, 0] {
+        let before = gpu.counts();
+        let mut matcher = GpuMatcher::new(gpu, (most * DESCRIPTOR_BYTES) as u64)?;
+        let mut found = Vec::new();
+        for (earlier, latest) in windows(&keyframes) {
+            found.push(matcher.matches(earlier, latest, 0.8)?);
+            let bound = most.max(two) * DESCRIPTOR_BYTES;
+            let held = bytes_of(gpu, "descriptors");
+            assert!(held <= bound as u64, "{held} bytes of descriptors, bound {bound}");
+        }
+        same(&format!("room for {most}"), &found, &expected)?;
+        n_submissions.push(gpu.counts().submissions - before.submissions);
+        drop(matcher);
+        assert_eq!(bytes_of(gpu, "descriptors"), 0, "{:?}", gpu.resident());
+    }
+    assert!(n_submissions.is_sorted() && n_submissions[0] < n_submissions[2], "{n_submissions:?}");
+    Ok(())
+}
+
+/// What was forgotten may be asked for again, and the same keyframe may come twice.
+fn keyframes_may_skip(gpu: &Gpu) -> Outcome {
+    let keyframes = keyframes();
+    let mut matcher = GpuMatcher::new(gpu, (1000 * DESCRIPTOR_BYTES) as u64)?;
+    let mut cpu = Matcher::new(&Device::Cpu, 0)?;
+    let order: [(&[usize], usize); 6] =
+        [(&[0, 1, 3], 5), (&[6, 7], 8), (&[0, 1, 3], 5), (&[5, 5, 0], 5), (&[], 3), (&[8, 3, 1, 0], 11)];
+    for (earlier, latest) in order {
+        let earlier: Vec<_> = earlier.iter().map(|&at| keyframes[at].clone()).collect();
+        let found = matcher.matches(&earlier, &keyframes[latest], 0.8)?;
+        assert_eq!(found, cpu.matches(&earlier, &keyframes[latest], 0.8)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Nearest descriptors and mutual matches: integers, so bit for bit on every adapter.
+
+use image::RgbImage;
+use trackweave::device::{AnyBuffer, Buffer, DeviceError, Gpu};
+use trackweave::kernels::match_descriptors::{self, MatchDescriptorsParams, MatchScratch, Search, Searches};
+use trackweave::kernels::match_mutual::{self, MatchMutualParams, MutualMatch, Nearest, RatioTest};
+use trackweave::message::{Descriptor, DescriptorMatch};
+use trackweave::numerics::SplitMix64;
+
+use crate::Outcome;
+use crate::comparison::{Cpu, Dev, compare_equal};
+
+/// Numbers of descriptors of the keyframes of a pair.
+const SIZES: [[usize; 2]; 13] = [
+    [0, 0],
+    [1, 0],
+    [0, 17],
+    [1, 1],
+    [1, 16],
+    [15, 1],
+    [15, 17],
+    [16, 16],
+    [17, 64],
+    [128, 65],
+    [129, 63],
+    [1000, 1300],
+    [1300, 1000],
+];
+
+/// How random descriptors are: values a byte may take but one, and bytes that are random. Few make many ties and equals.
+const KINDS: [(u32, usize); 4] = [(255, 128), (1, 5), (1, 128), (3, 1)];
+
+type Pair = [Vec<Descriptor>; 2];
+
+fn random(rng: &mut SplitMix64, n: usize, (steps, n_random): (u32, usize)) -> Vec<Descriptor> {
+    let mut make = || {
+        let mut descriptor = [17; 128];
+        descriptor[128 - n_random..].fill_with(|| (rng.below(steps + 1) * 255 / steps) as u8);
+        descriptor
+    };
+    (0..n).map(|_| make()).collect()
+}
+
+/// A third of the second keyframe's descriptors are nearly the first one's.
+fn pairs_of(seed: u32, kind: (u32, usize), sizes: &[[usize; 2]]) -> Vec<Pair> {
+    let mut rng = SplitMix64::new(seed as u64, kind.0 as u64);
+    let pair = |&[n, m]: &[usize; 2]| {
+        let (first, mut second) = (random(&mut rng, n, kind), random(&mut rng, m, kind));
+        for (a, b) in first.iter().rev().zip(second.iter_mut().step_by(3)) {
+            *b = *a;
+            b[7] ^= 4;
+        }
+        [first, second]
+    };
+    sizes.iter().map(pair).collect()
+}
+
+fn searches_of(pairs: &[Pair]) -> (Vec<Descriptor>, Searches) {
+    let mut all: Vec<Descriptor> = vec![[9; 128]; 3];
+    let mut place = |descriptors: &Vec<Descriptor>| {
+        let begin = all.len();
+        all.extend(descriptors);
+        (begin, descriptors.len())
+    };
+    let places: Vec<_> = pairs.iter().map(|pair| [place(&pair[0]), place(&pair[1])]).collect();
+    (all, Searches::both_ways(&places))
+}
+
+fn search_on_device(
+    gpu: &Gpu,
+    descriptors: &[Descriptor],
+    all: &Searches,
+) -> Result<(Buffer<Search>, Buffer<Nearest>), DeviceError> {
+    let searches = gpu.buffer_with("searches", &all.searches)?;
+    let descriptors = gpu.buffer_with("descriptors", descriptors)?;
+    let nearest = gpu.buffer_with("nearest", &vec![Nearest { index: 77, ..Nearest::NONE }; all.n_nearest])?;
+    let params = MatchDescriptorsParams { n_searches: all.searches.len() as u32 };
+    let kernel = gpu.kernel(&match_descriptors::SHADER, &[])?;
+    let bound = kernel.bind(&params, &[&searches, &descriptors, &nearest])?;
+    let mut recording = gpu.record("match_descriptors");
+    recording.dispatch(&bound, all.groups());
+    recording.submit()?.wait()?;
+    Ok((searches, nearest))
+}
+
+/// What all slices of a search give together.
+fn merged(search: &Search, nearest: &[Nearest]) -> Vec<Nearest> {
+    let n_slices = search.n_others.div_ceil(search.slice);
+    let merge = |query: u32| {
+        let at = |slice: u32| nearest[(search.nearest + slice * search.n_queries + query) as usize];
+        let slices: Vec<Nearest> = (0..n_slices).map(at).collect();
+        let Some(best) = slices.iter().min_by_key(|found| (found.distance2, found.index)) else {
+            return Nearest::NONE;
+        };
+        let others = slices.iter().filter(|found| found.index != best.index).map(|found| found.distance2);
+        let rival2 = others.chain(slices.iter().map(|found| found.rival2)).min().unwrap_or(u32::MAX);
+        Nearest { rival2, ..*best }
+    };
+    (0..search.n_queries).map(merge).collect()
+}
+
+pub fn match_descriptors(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    for kind in KINDS {
+        // All pairs together, whose slices are long, and each by itself.
+        let many = SIZES.repeat(3);
+        let alone = SIZES.iter().map(std::slice::from_ref);
+        for sizes in alone.chain([&many[..]]) {
+            let pairs = pairs_of(picture.width(), kind, sizes);
+            let (descriptors, all) = searches_of(&pairs);
+            let (_, nearest) = search_on_device(gpu, &descriptors, &all)?;
+            let nearest = gpu.download(&nearest)?;
+            for ([first, second], searches) in pairs.iter().zip(all.searches.chunks_exact(2)) {
+                let mut scratch = MatchScratch::default();
+                match_descriptors::match_descriptors(first, second, 0.8, &mut scratch);
+                for (search, expected) in searches.iter().zip(scratch.nearest()) {
+                    let name = format!("{} x {} {kind:?}", search.n_queries, search.n_others);
+                    compare_equal(&name, Dev(&merged(search, &nearest)), Cpu(expected))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mutual_on_device(
+    gpu: &Gpu,
+    all: &Searches,
+    [searches, nearest]: [&dyn AnyBuffer; 2],
+    ratio: f32,
+) -> Result<Vec<MutualMatch>, DeviceError> {
+    let matches = gpu.buffer("matches", all.n_matches)?;
+    let params = MatchMutualParams::new(all.searches.len() / 2, all.n_matches, RatioTest::new(ratio));
+    let bound = gpu.kernel(&match_mutual::SHADER, &[])?.bind(&params, &[searches, nearest, &matches])?;
+    let mut recording = gpu.record("match_mutual");
+    recording.dispatch(&bound, match_mutual::SHADER.flat_groups(all.n_matches));
+    recording.submit()?.wait()?;
+    gpu.download(&matches)
+}
+
+pub fn match_mutual(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let mut found = 0;
+    for kind in KINDS {
+        let pairs = pairs_of(picture.width(), kind, &SIZES);
+        let (descriptors, all) = searches_of(&pairs);
+        let (searches, nearest) = search_on_device(gpu, &descriptors, &all)?;
+        for ratio in [0.1, 0.8, 1.0] {
+            let matches = mutual_on_device(gpu, &all, [&searches, &nearest], ratio)?;
+            for ([first, second], search) in pairs.iter().zip(all.searches.iter().step_by(2)) {
+                let expected =
+                    match_descriptors::match_descriptors(first, second, ratio, &mut MatchScratch::default());
+                let begin = search.matches as usize;
+                let device: Vec<_> = MutualMatch::found(&matches[begin..begin + first.len()]).collect();
+                let name = format!("{} x {} {kind:?}, ratio {ratio}", first.len(), second.len());
+                compare_equal(&name, Dev(&device), Cpu(&expected))?;
+                found += expected.len();
+            }
+        }
+    }
+    assert!(found > 2000, "only {found} matches: the cases say nothing");
+    ratios_at_the_boundary(gpu)
+}
+
+/// Distances about where nearest * 10^8 = rival * ratio^2, up to the largest there are.
+fn ratios_at_the_boundary(gpu: &Gpu) -> Outcome {
+    let mut rng = SplitMix64::new(1, 2);
+    for ratio in [0.0, 0.0001, 0.1, 0.7777, 0.8, 0.9999, 1.0] {
+        let r = (ratio as f64 * 1e4).round() as u64;
+        let mut ways: [Vec<Nearest>; 2] = Default::default();
+        for i in 0..3000u32 {
+            let rival2 = if i % 10 == 0 { u32::MAX } else { rng.below(8_323_201) };
+            let near = (rival2.min(8_323_200) as u64 * r * r / 100_000_000) as u32;
+            let distance2 = (near + i % 3).saturating_sub(1);
+            ways[0].push(Nearest { distance2, index: i, rival2 });
+            ways[1].push(Nearest { distance2, index: i ^ (i % 7 == 0) as u32, rival2: rival2.max(1) });
+        }
+        let search = |nearest: u32| Search {
+            n_queries: 3000,
+            n_others: 3000,
+            slice: 3000,
+            nearest,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        let searches = [search(0), search(3000)];
+        let all = Searches { searches: searches.into(), n_groups: 0, n_nearest: 6000, n_matches: 3000 };
+        let on_device = gpu.buffer_with("searches", &all.searches)?;
+        let nearest = gpu.buffer_with("nearest", &ways.concat())?;
+        let matches = mutual_on_device(gpu, &all, [&on_device, &nearest], ratio)?;
+        let device: Vec<DescriptorMatch> = MutualMatch::found(&matches).collect();
+        let expected = match_mutual::match_mutual(&ways[0], &ways[1], RatioTest::new(ratio));
+        assert!(expected.len() > 200, "ratio {ratio}: {} matches", expected.len());
+        compare_equal(&format!("ratio {ratio}"), Dev(&device), Cpu(&expected))?;
+    }
+    Ok(())
+}
