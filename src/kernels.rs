@@ -35,7 +35,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 24] = [
+pub const KERNELS: [&KernelSource; 25] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -60,6 +60,7 @@ pub const KERNELS: [&KernelSource; 24] = [
     &descriptor::SHADER,
     &match_descriptors::SHADER,
     &match_mutual::SHADER,
+    &match_guided::SHADER,
 ];
 
 /// A level of a pyramid with its Scharr gradients (per pixel, gray in [0, 1]).

@@ -42,6 +42,8 @@ fn main() {
     let trials = vec![
         trial("tracks_are_those_of_the_cpu", tracks_are_those_of_the_cpu),
         trial("a_whole_result_is_as_the_cpu_s", a_whole_result_is_as_the_cpu_s),
+        trial("memory_changes_no_match", memory_changes_no_match),
+        trial("guided_matching_finds_what_the_cpu_finds", guided_matching_finds_what_the_cpu_finds),
         trial("two_runs_are_the_same", two_runs_are_the_same),
         trial("a_lost_device_ends_the_run", a_lost_device_ends_the_run),
         trial("an_unknown_adapter_is_refused", an_unknown_adapter_is_refused),
@@ -180,6 +182,41 @@ fn features(database: &Database, image: u32) -> Features {
         keypoints: database.keypoints[&image].iter().map(keypoint).collect(),
         descriptors: database.descriptors[&image].clone(),
     }
+}
+
+/// With room for two keyframes' descriptors, and with room for all.
+fn memory_changes_no_match(adapter: &str) -> Outcome {
+    let place = Place::new(CameraPath::Orbit);
+    let device = ["--backend", "gpu", "--adapter", adapter];
+    let all = place.run("full", "all", &device);
+    let two = place.run("full", "two", &[&device[..], &["--gpu-memory", "0"]].concat());
+    assert_same(&two, &all);
+    Ok(())
+}
+
+/// Which keypoints lie in a band is asked in f32: as many inliers within half a percent.
+fn guided_matching_finds_what_the_cpu_finds(adapter: &str) -> Outcome {
+    let place = Place::new(CameraPath::Orbit);
+    let guided = ["--set", "epipolar_verify.guided=true"];
+    let on_cpu = place.run("full", "cpu", &[&["--backend", "cpu"][..], &guided].concat());
+    let on_gpu =
+        place.run("full", "gpu", &[&["--backend", "gpu", "--adapter", adapter][..], &guided].concat());
+    let inliers = |files: &Files| -> Vec<f64> {
+        let pairs = files.record["pairs"].as_array().unwrap();
+        pairs.iter().map(|pair| pair["inliers"].as_f64().unwrap_or(0.0)).collect()
+    };
+    let (found, expected) = (inliers(&on_gpu), inliers(&on_cpu));
+    let [n_found, n_expected] = [&found, &expected].map(|inliers| inliers.iter().sum::<f64>());
+    println!(
+        "guided: {n_found} inliers of {} pairs, on the cpu {n_expected} of {}",
+        found.len(),
+        expected.len()
+    );
+    assert!(
+        n_expected > 1000.0 && (n_found - n_expected).abs() < 0.005 * n_expected,
+        "{found:?} {expected:?}"
+    );
+    Ok(())
 }
 
 fn two_runs_are_the_same(adapter: &str) -> Outcome {

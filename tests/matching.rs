@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use trackweave::device::{Device, Gpu};
-use trackweave::matching::{GpuMatcher, Matcher};
+use trackweave::matching::{GpuMatcher, Guide, Matcher, View};
 use trackweave::message::{Descriptor, DescriptorMatch, Features, Keypoint};
 use trackweave::numerics::SplitMix64;
 
@@ -24,7 +24,7 @@ fn main() {
     let reason = if gpu.is_some() { "" } else { " (TRACKWEAVE_ADAPTER is not set)" };
     let trial = |name: &str, check: fn(&Gpu) -> Outcome| {
         let gpu = gpu.clone();
-        let run = move || gpu.map_or(Ok(()), |gpu| check(&gpu));
+        let run = move || check(&gpu.ok_or("TRACKWEAVE_ADAPTER is not set")?);
         Trial::test(format!("{name}{reason}"), run).with_ignored_flag(!reason.is_empty())
     };
     let trials = vec![
@@ -32,6 +32,7 @@ fn main() {
         trial("one_submission_while_all_fits", one_submission_while_all_fits),
         trial("the_oldest_go_and_come_again", the_oldest_go_and_come_again),
         trial("keyframes_may_skip", keyframes_may_skip),
+        trial("guided_matches_are_those_of_the_cpu", guided_matches_are_those_of_the_cpu),
     ];
     let mut arguments = Arguments::from_args();
     // Accounts and counts are the adapter's.
@@ -40,7 +41,7 @@ fn main() {
 }
 
 /// Keyframes that show about the same: random descriptors, a few changed, in another order.
-fn keyframes() -> Vec<Arc<Features>> {
+fn keyframes() -> Vec<View> {
     let keyframe = |(ordinal, &n): (usize, &usize)| {
         let mut rng = SplitMix64::new(1, ordinal as u64);
         let descriptor = |i: usize| -> Descriptor {
@@ -50,16 +51,22 @@ fn keyframes() -> Vec<Arc<Features>> {
             descriptor
         };
         let keypoint = Keypoint { x: 1.0, y: 1.0, scale: 1.0, orientation: 0.0, response: 1.0 };
-        Arc::new(Features { keypoints: vec![keypoint; n], descriptors: (0..n).map(descriptor).collect() })
+        let features =
+            Features { keypoints: vec![keypoint; n], descriptors: (0..n).map(descriptor).collect() };
+        let position = |i| {
+            let mut of_point = SplitMix64::new(3, ((i + 7 * ordinal) % 400) as u64);
+            [of_point.unit() * 1280.0 + 9.0 * ordinal as f64, of_point.unit() * 720.0]
+        };
+        View::with_positions(&Arc::new(features), (0..n).map(position).collect())
     };
     SIZES.iter().enumerate().map(keyframe).collect()
 }
 
-fn windows(keyframes: &[Arc<Features>]) -> impl Iterator<Item = (&[Arc<Features>], &Arc<Features>)> {
+fn windows(keyframes: &[View]) -> impl Iterator<Item = (&[View], &View)> {
     (0..keyframes.len()).map(|at| (&keyframes[at.saturating_sub(LAST)..at], &keyframes[at]))
 }
 
-fn on_cpu(keyframes: &[Arc<Features>]) -> Vec<Vec<Vec<DescriptorMatch>>> {
+fn on_cpu(keyframes: &[View]) -> Vec<Vec<Vec<DescriptorMatch>>> {
     let mut cpu = Matcher::new(&Device::Cpu, 0).unwrap();
     windows(keyframes).map(|(earlier, latest)| cpu.matches(earlier, latest, 0.8).unwrap()).collect()
 }
@@ -108,7 +115,7 @@ fn one_submission_while_all_fits(gpu: &Gpu) -> Outcome {
         let before = gpu.counts();
         matcher.matches(earlier, latest, 0.8)?;
         let after = gpu.counts();
-        let has_pairs = !latest.descriptors.is_empty() && earlier.iter().any(|e| !e.descriptors.is_empty());
+        let has_pairs = !latest.is_empty() && earlier.iter().any(|e| !e.is_empty());
         assert_eq!(after.submissions - before.submissions, has_pairs as u64);
         assert_eq!(after.dispatches - before.dispatches, 2 * has_pairs as u64);
     }
@@ -119,7 +126,7 @@ fn one_submission_while_all_fits(gpu: &Gpu) -> Outcome {
 fn the_oldest_go_and_come_again(gpu: &Gpu) -> Outcome {
     let keyframes = keyframes();
     let expected = on_cpu(&keyframes);
-    let len = |features: &Arc<Features>| features.descriptors.len();
+    let len = |view: &View| view.len();
     let pairs =
         windows(&keyframes).flat_map(|(earlier, latest)| earlier.iter().map(move |e| len(e) + len(latest)));
     // Two that are matched are held in any case.
@@ -155,6 +162,34 @@ fn keyframes_may_skip(gpu: &Gpu) -> Outcome {
         let earlier: Vec<_> = earlier.iter().map(|&at| keyframes[at].clone()).collect();
         let found = matcher.matches(&earlier, &keyframes[latest], 0.8)?;
         assert_eq!(found, cpu.matches(&earlier, &keyframes[latest], 0.8)?);
+    }
+    Ok(())
+}
+
+/// F of a camera that moves sideways: the epipolar line of (x, y) is the row y. The last has no lines.
+fn guides(n: usize) -> Vec<Guide> {
+    let sideways = [0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0];
+    (0..n)
+        .map(|at| Guide { f: if at == 4 { [0.0; 9] } else { sideways }, band_px: 3.0 + at as f64 })
+        .collect()
+}
+
+/// At any room: positions that are no edge of a band are seen alike in f32.
+fn guided_matches_are_those_of_the_cpu(gpu: &Gpu) -> Outcome {
+    let keyframes = keyframes();
+    let mut cpu = Matcher::guided(&Device::Cpu, 0)?;
+    let mut expected = Vec::new();
+    for (earlier, latest) in windows(&keyframes) {
+        expected.push(cpu.guided_matches(earlier, &guides(earlier.len()), latest, 0.8)?);
+    }
+    for most in [10_000, 900, 0] {
+        let bytes = most * (DESCRIPTOR_BYTES + 12);
+        let mut matcher = Matcher::guided(&Device::Gpu(gpu.clone()), bytes as u64)?;
+        let mut found = Vec::new();
+        for (earlier, latest) in windows(&keyframes) {
+            found.push(matcher.guided_matches(earlier, &guides(earlier.len()), latest, 0.8)?);
+        }
+        same(&format!("room for {most}"), &found, &expected)?;
     }
     Ok(())
 }

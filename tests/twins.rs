@@ -45,7 +45,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 24] = [
+const CHECKS: [(&str, Check); 25] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -70,6 +70,7 @@ const CHECKS: [(&str, Check); 24] = [
     ("descriptor", keypoints::descriptor),
     ("match_descriptors", matching::match_descriptors),
     ("match_mutual", matching::match_mutual),
+    ("match_guided", matching::match_guided),
 ];
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (5, 9), (17, 30), (640, 360), (641, 363)];

@@ -5,9 +5,13 @@
 //! stands elsewhere. Distances are exact integers, ties go to the lower index. One invocation handles one keypoint of
 //! the first picture; keypoints of the second are bucketed by position, so only those near the line are looked at.
 
+pub use self::shader::{Band, MatchGuidedParams, SHADER, Spot, Spots};
+
 use super::match_descriptors::squared_distance;
 use super::match_mutual::{Nearest, RatioTest, match_mutual};
 use crate::message::{Descriptor, DescriptorMatch};
+
+mod shader;
 
 /// The keypoints of one picture: positions and descriptors, row by row.
 #[derive(Clone, Copy, Debug)]

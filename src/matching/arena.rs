@@ -1,11 +1,12 @@
-//! Descriptors of keyframes in one buffer of a device. The host keeps them all: what must go is forgotten here and comes
+//! Descriptors of keyframes, and where their keypoints lie, in one buffer each of a device. The host keeps them all: what must go is forgotten here and comes
 //! again when it is asked for.
 
 use std::mem::size_of;
-use std::sync::Arc;
 
+use super::View;
 use crate::device::{Buffer, DeviceError, Gpu};
-use crate::message::{Descriptor, Features};
+use crate::kernels::match_guided::Spot;
+use crate::message::Descriptor;
 
 /// Where a keyframe's descriptors lie: the first and their number.
 pub(super) type Place = (usize, usize);
@@ -16,21 +17,30 @@ pub(super) struct Arena {
     gpu: Gpu,
     most: usize,
     descriptors: Buffer<Descriptor>,
+    /// None where no one asks where keypoints lie.
+    spots: Option<Buffer<Spot>>,
     /// What is held, by its place, ascending.
-    held: Vec<(usize, Arc<Features>)>,
+    held: Vec<(usize, View)>,
 }
 
 impl Arena {
     /// An empty one for at most `memory_bytes`.
-    pub fn new(gpu: &Gpu, memory_bytes: u64) -> Result<Arena, DeviceError> {
-        let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / size_of::<Descriptor>();
+    pub fn new(gpu: &Gpu, memory_bytes: u64, with_spots: bool) -> Result<Arena, DeviceError> {
+        let bytes = size_of::<Descriptor>() + with_spots as usize * size_of::<Spot>();
+        let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / bytes;
         let descriptors = gpu.buffer("descriptors", 0)?;
-        Ok(Arena { gpu: gpu.clone(), most, descriptors, held: Vec::new() })
+        let spots = with_spots.then(|| gpu.buffer("spots", 0)).transpose()?;
+        Ok(Arena { gpu: gpu.clone(), most, descriptors, spots, held: Vec::new() })
     }
 
     /// The buffer.
     pub fn descriptors(&self) -> &Buffer<Descriptor> {
         &self.descriptors
+    }
+
+    /// Where keypoints lie.
+    pub fn spots(&self) -> Option<&Buffer<Spot>> {
+        self.spots.as_ref()
     }
 
     /// Room for `wanted` descriptors if the bound allows, for `needed` in any case. Another buffer, if it is one, is empty.
@@ -42,40 +52,48 @@ impl Arena {
         self.held.clear();
         // Both at once would not stay within the bound.
         self.descriptors = self.gpu.buffer("descriptors", 0)?;
-        self.descriptors = self.gpu.buffer("descriptors", wanted.next_power_of_two().min(most))?;
+        let n = wanted.next_power_of_two().min(most);
+        if let Some(spots) = &mut self.spots {
+            *spots = self.gpu.buffer("spots", 0)?;
+            *spots = self.gpu.buffer("spots", n)?;
+        }
+        self.descriptors = self.gpu.buffer("descriptors", n)?;
         Ok(true)
     }
 
-    /// Where the descriptors of `features` lie, if they are held.
-    pub fn place(&self, features: &Arc<Features>) -> Option<Place> {
-        let held = self.held.iter().find(|(_, held)| Arc::ptr_eq(held, features));
-        held.map(|(begin, held)| (*begin, held.descriptors.len()))
+    /// Where the descriptors of `view` lie, if they are held.
+    pub fn place(&self, view: &View) -> Option<Place> {
+        let held = self.held.iter().find(|(_, held)| held.is(view));
+        held.map(|(begin, held)| (*begin, held.len()))
     }
 
     /// Brings descriptors to the first room that they fit into, if there is one and they are not held.
-    pub fn load(&mut self, features: &Arc<Features>) -> bool {
-        if self.place(features).is_some() {
+    pub fn load(&mut self, view: &View) -> bool {
+        if self.place(view).is_some() {
             return true;
         }
-        let ends = self.held.iter().map(|(begin, held)| begin + held.descriptors.len());
+        let ends = self.held.iter().map(|(begin, held)| begin + held.len());
         let rooms = std::iter::once(0).chain(ends);
         let next = self.held.iter().map(|(begin, _)| *begin).chain([self.descriptors.len()]);
-        let fits = |(begin, end): (usize, usize)| end - begin >= features.descriptors.len();
+        let fits = |(begin, end): (usize, usize)| end - begin >= view.len();
         let Some((at, (begin, _))) = rooms.zip(next).enumerate().find(|(_, room)| fits(*room)) else {
             return false;
         };
-        self.gpu.write(&self.descriptors, begin, &features.descriptors);
-        self.held.insert(at, (begin, features.clone()));
+        self.gpu.write(&self.descriptors, begin, &view.features.descriptors);
+        if let Some(spots) = &self.spots {
+            self.gpu.write(spots, begin, &view.spots().spots);
+        }
+        self.held.insert(at, (begin, view.clone()));
         true
     }
 
     /// Forgets what is not wanted.
-    pub fn retain(&mut self, is_wanted: impl Fn(&Arc<Features>) -> bool) {
+    pub fn retain(&mut self, is_wanted: impl Fn(&View) -> bool) {
         self.held.retain(|(_, held)| is_wanted(held));
     }
 
     /// Forgets what has the lowest rank; false where nothing has one.
-    pub fn forget_lowest(&mut self, rank: impl Fn(&Arc<Features>) -> Option<usize>) -> bool {
+    pub fn forget_lowest(&mut self, rank: impl Fn(&View) -> Option<usize>) -> bool {
         let ranks = self.held.iter().enumerate().filter_map(|(at, (_, held))| Some((rank(held)?, at)));
         let lowest = ranks.min();
         if let Some((_, at)) = lowest {

@@ -1,12 +1,12 @@
 //! Matching on a device: descriptors stay there from keyframe to keyframe, and many pairs go in one submission.
 
-use std::sync::Arc;
-
 use super::arena::{Arena, Place};
-use crate::device::{Bound, Buffer, DeviceError, Gpu, PassTime, Readback, Recording};
+use super::{Guide, View};
+use crate::device::{Bound, Buffer, DeviceError, Gpu, KernelSource, PassTime, Readback, Recording};
 use crate::kernels::match_descriptors::{self, MatchDescriptorsParams, Search, Searches};
+use crate::kernels::match_guided::{self, Band, MatchGuidedParams};
 use crate::kernels::match_mutual::{self, MatchMutualParams, MutualMatch, Nearest, RatioTest};
-use crate::message::{DescriptorMatch, Features};
+use crate::message::DescriptorMatch;
 
 /// Most pairs of a submission.
 const MOST_PAIRS: usize = 64;
@@ -19,6 +19,8 @@ pub struct GpuMatcher {
     gpu: Gpu,
     arena: Arena,
     searches: Buffer<Search>,
+    /// One a pair where it is for guided matching.
+    bands: Option<Buffer<Band>>,
     work: Option<Work>,
 }
 
@@ -43,15 +45,30 @@ impl GpuMatcher {
     /// The device was lost, its workgroups have too little memory, or a shader does not compile.
     pub fn new(gpu: &Gpu, memory_bytes: u64) -> Result<GpuMatcher, DeviceError> {
         gpu.check_workgroup_memory(match_descriptors::SHADER.name, match_descriptors::WORKGROUP_BYTES)?;
-        for source in [&match_descriptors::SHADER, &match_mutual::SHADER] {
+        GpuMatcher::of_kernel(gpu, &match_descriptors::SHADER, Arena::new(gpu, memory_bytes, false)?, None)
+    }
+
+    /// The same for guided matching.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn guided(gpu: &Gpu, memory_bytes: u64) -> Result<GpuMatcher, DeviceError> {
+        let bands = gpu.buffer("bands", MOST_PAIRS)?;
+        GpuMatcher::of_kernel(gpu, &match_guided::SHADER, Arena::new(gpu, memory_bytes, true)?, Some(bands))
+    }
+
+    fn of_kernel(
+        gpu: &Gpu,
+        search: &'static KernelSource,
+        arena: Arena,
+        bands: Option<Buffer<Band>>,
+    ) -> Result<GpuMatcher, DeviceError> {
+        // Made now, so that no keyframe waits for them.
+        for source in [search, &match_mutual::SHADER] {
             gpu.kernel(source, &[])?;
         }
-        Ok(GpuMatcher {
-            gpu: gpu.clone(),
-            arena: Arena::new(gpu, memory_bytes)?,
-            searches: gpu.buffer("searches", 2 * MOST_PAIRS)?,
-            work: None,
-        })
+        let searches = gpu.buffer("searches", 2 * MOST_PAIRS)?;
+        Ok(GpuMatcher { gpu: gpu.clone(), arena, searches, bands, work: None })
     }
 
     /// Matches of each of the `earlier` keyframes, oldest first, with the `latest`. What is neither is forgotten; where
@@ -61,11 +78,11 @@ impl GpuMatcher {
     /// The device was lost or has no memory for them.
     pub fn matches(
         &mut self,
-        earlier: &[Arc<Features>],
-        latest: &Arc<Features>,
+        earlier: &[View],
+        latest: &View,
         ratio: f32,
     ) -> Result<Vec<Vec<DescriptorMatch>>, DeviceError> {
-        Ok(self.run(|gpu| Ok(gpu.record("matches")), earlier, latest, ratio)?.0)
+        Ok(self.run(|gpu| Ok(gpu.record("matches")), earlier, None, latest, ratio)?.0)
     }
 
     /// As `matches`, with the device's time of each pass where the adapter tells.
@@ -74,29 +91,73 @@ impl GpuMatcher {
     /// As `matches`.
     pub fn matches_timed(
         &mut self,
-        earlier: &[Arc<Features>],
-        latest: &Arc<Features>,
+        earlier: &[View],
+        latest: &View,
         ratio: f32,
     ) -> Result<(Vec<Vec<DescriptorMatch>>, Vec<PassTime>), DeviceError> {
-        self.run(|gpu| gpu.record_timed("matches"), earlier, latest, ratio)
+        self.run(|gpu| gpu.record_timed("matches"), earlier, None, latest, ratio)
+    }
+
+    /// The same within the bands of their `guides`.
+    ///
+    /// # Errors
+    /// As `matches`.
+    ///
+    /// # Panics
+    /// It is not for guided matching, or there are fewer guides.
+    pub fn guided_matches(
+        &mut self,
+        earlier: &[View],
+        guides: &[Guide],
+        latest: &View,
+        ratio: f32,
+    ) -> Result<Vec<Vec<DescriptorMatch>>, DeviceError> {
+        Ok(self.run(|gpu| Ok(gpu.record("guided matches")), earlier, Some(guides), latest, ratio)?.0)
+    }
+
+    /// As `guided_matches`, with the device's time of each pass where the adapter tells.
+    ///
+    /// # Errors
+    /// As `guided_matches`.
+    ///
+    /// # Panics
+    /// As `guided_matches`.
+    pub fn guided_matches_timed(
+        &mut self,
+        earlier: &[View],
+        guides: &[Guide],
+        latest: &View,
+        ratio: f32,
+    ) -> Result<(Vec<Vec<DescriptorMatch>>, Vec<PassTime>), DeviceError> {
+        self.run(|gpu| gpu.record_timed("guided matches"), earlier, Some(guides), latest, ratio)
     }
 
     fn run(
         &mut self,
         record: Record,
-        earlier: &[Arc<Features>],
-        latest: &Arc<Features>,
+        earlier: &[View],
+        guides: Option<&[Guide]>,
+        latest: &View,
         ratio: f32,
     ) -> Result<(Vec<Vec<DescriptorMatch>>, Vec<PassTime>), DeviceError> {
-        let n = |at: usize| earlier[at].descriptors.len();
-        let n_latest = latest.descriptors.len();
-        let rank = |held: &Arc<Features>| {
-            let is_earlier = |earlier: &Arc<Features>| Arc::ptr_eq(earlier, held);
-            (!Arc::ptr_eq(held, latest)).then(|| earlier.iter().position(is_earlier)).flatten()
+        assert_eq!(guides.is_some(), self.bands.is_some(), "a matcher is guided or not");
+        let n = |at: usize| earlier[at].len();
+        let n_latest = latest.len();
+        let rank = |held: &View| {
+            let is_earlier = |earlier: &View| earlier.is(held);
+            (!held.is(latest)).then(|| earlier.iter().position(is_earlier)).flatten()
         };
         let mut all = Batch { found: vec![Vec::new(); earlier.len()], ..Batch::default() };
-        self.arena.retain(|held| Arc::ptr_eq(held, latest) || rank(held).is_some());
+        self.arena.retain(|held| held.is(latest) || rank(held).is_some());
         let mut pairs: Vec<usize> = (0..earlier.len()).filter(|&at| n(at).min(n_latest) > 0).collect();
+        let mut bands = vec![None; earlier.len()];
+        if let Some(guides) = guides {
+            for &at in &pairs {
+                let Guide { f, band_px } = &guides[at];
+                bands[at] = Band::new(f, *band_px, [&earlier[at], latest].map(|view| view.spots().middle));
+            }
+            pairs.retain(|&at| bands[at].is_some());
+        }
         let Some(largest) = pairs.iter().map(|&at| n(at)).max() else {
             return Ok((all.found, all.times));
         };
@@ -118,8 +179,9 @@ impl GpuMatcher {
                     self.arena.load(latest);
                 }
             }
-            let place = |features| self.arena.place(features).expect("it is held");
+            let place = |view| self.arena.place(view).expect("it is held");
             all.pairs.push((at, [place(&earlier[at]), place(latest)]));
+            all.bands.extend(bands[at]);
             all.n_distances += n(at) * n_latest;
             if all.pairs.len() == MOST_PAIRS || all.n_distances >= MOST_DISTANCES {
                 self.submit(record, &mut all, ratio)?;
@@ -135,11 +197,21 @@ impl GpuMatcher {
             return Ok(());
         }
         let places: Vec<[Place; 2]> = batch.pairs.iter().map(|(_, places)| *places).collect();
-        let searches = Searches::both_ways(&places);
+        let searches =
+            if self.bands.is_some() { Searches::guided(&places) } else { Searches::both_ways(&places) };
         self.make_room(&searches)?;
+        if let Some(bands) = &self.bands {
+            self.gpu.write(bands, 0, &batch.bands);
+            batch.bands.clear();
+        }
         let work = self.work.as_ref().expect("there is room");
         self.gpu.write(&self.searches, 0, &searches.searches);
-        work.search.set(&MatchDescriptorsParams { n_searches: searches.searches.len() as u32 });
+        let n_searches = searches.searches.len() as u32;
+        if self.bands.is_some() {
+            work.search.set(&MatchGuidedParams { n_searches });
+        } else {
+            work.search.set(&MatchDescriptorsParams { n_searches });
+        }
         work.test.set(&MatchMutualParams::new(places.len(), searches.n_matches, RatioTest::new(ratio)));
         let mut recording = record(&self.gpu)?;
         recording.pass("nearest").dispatch(&work.search, searches.groups());
@@ -168,14 +240,19 @@ impl GpuMatcher {
         let gpu = &self.gpu;
         let nearest = gpu.buffer("nearest", n_nearest)?;
         let matches = gpu.buffer("matches", n_matches)?;
-        let search = gpu.kernel(&match_descriptors::SHADER, &[])?.bind(
-            &MatchDescriptorsParams { n_searches: 0 },
-            &[&self.searches, self.arena.descriptors(), &nearest],
-        )?;
-        let test = gpu.kernel(&match_mutual::SHADER, &[])?.bind(
-            &MatchMutualParams::new(0, 0, RatioTest::new(1.0)),
-            &[&self.searches, &nearest, &matches],
-        )?;
+        let (searches, descriptors) = (&self.searches, self.arena.descriptors());
+        let search = match (&self.bands, self.arena.spots()) {
+            (Some(bands), Some(spots)) => gpu.kernel(&match_guided::SHADER, &[])?.bind(
+                &MatchGuidedParams { n_searches: 0 },
+                &[searches, bands, descriptors, spots, &nearest],
+            )?,
+            _ => gpu
+                .kernel(&match_descriptors::SHADER, &[])?
+                .bind(&MatchDescriptorsParams { n_searches: 0 }, &[searches, descriptors, &nearest])?,
+        };
+        let test = gpu
+            .kernel(&match_mutual::SHADER, &[])?
+            .bind(&MatchMutualParams::new(0, 0, RatioTest::new(1.0)), &[searches, &nearest, &matches])?;
         let found = gpu.readback("matches", n_matches)?;
         self.work = Some(Work { nearest, matches, found, search, test });
         Ok(())
@@ -187,6 +264,7 @@ impl GpuMatcher {
 struct Batch {
     /// Index of the earlier keyframe, and where both lie.
     pairs: Vec<(usize, [Place; 2])>,
+    bands: Vec<Band>,
     n_distances: usize,
     found: Vec<Vec<DescriptorMatch>>,
     times: Vec<PassTime>,

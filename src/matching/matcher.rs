@@ -1,13 +1,12 @@
 //! Matching over both backends.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 
-use super::GpuMatcher;
+use super::{GpuMatcher, Guide, View};
 use crate::device::{Device, DeviceError};
 use crate::kernels::match_descriptors::{MatchScratch, match_descriptors};
-use crate::message::{DescriptorMatch, Features};
+use crate::kernels::match_guided::{GuidedPoints, GuidedScratch, match_guided};
+use crate::message::DescriptorMatch;
 
 /// Matches a keyframe with earlier ones where kernels run.
 #[derive(Debug)]
@@ -31,14 +30,25 @@ impl Matcher {
         }
     }
 
+    /// The same for guided matching.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn guided(device: &Device, memory_bytes: u64) -> Result<Matcher, DeviceError> {
+        match device {
+            Device::Cpu => Ok(Matcher::Cpu),
+            Device::Gpu(gpu) => Ok(Matcher::Gpu(Box::new(GpuMatcher::guided(gpu, memory_bytes)?))),
+        }
+    }
+
     /// Matches of each of the `earlier` keyframes, oldest first, with the `latest`: see [`match_descriptors`].
     ///
     /// # Errors
     /// The device was lost or has no memory for them.
     pub fn matches(
         &mut self,
-        earlier: &[Arc<Features>],
-        latest: &Arc<Features>,
+        earlier: &[View],
+        latest: &View,
         ratio: f32,
     ) -> Result<Vec<Vec<DescriptorMatch>>, DeviceError> {
         match self {
@@ -46,10 +56,50 @@ impl Matcher {
             Matcher::Cpu => {
                 // Scratch is a megabyte, so it belongs to a task, not to an earlier keyframe.
                 let matched = earlier.par_iter().map_init(MatchScratch::default, |scratch, earlier| {
-                    match_descriptors(&earlier.descriptors, &latest.descriptors, ratio, scratch)
+                    let [first, second] = [earlier, latest].map(|view| &view.features.descriptors);
+                    match_descriptors(first, second, ratio, scratch)
                 });
                 Ok(matched.collect())
             }
         }
     }
+
+    /// Matches of each of the `earlier` keyframes, oldest first, with the `latest`, within the bands of their `guides`: see
+    /// [`match_guided`].
+    ///
+    /// # Errors
+    /// As `matches`.
+    ///
+    /// # Panics
+    /// It is not a matcher for guided matching, or there is not one guide a keyframe.
+    pub fn guided_matches(
+        &mut self,
+        earlier: &[View],
+        guides: &[Guide],
+        latest: &View,
+        ratio: f32,
+    ) -> Result<Vec<Vec<DescriptorMatch>>, DeviceError> {
+        assert_eq!(earlier.len(), guides.len(), "guides");
+        match self {
+            Matcher::Gpu(matcher) => matcher.guided_matches(earlier, guides, latest, ratio),
+            Matcher::Cpu => {
+                let pairs = earlier.par_iter().zip(guides);
+                let matched = pairs.map_init(GuidedScratch::default, |scratch, (earlier, guide)| {
+                    match_guided(
+                        points_of(earlier),
+                        points_of(latest),
+                        &guide.f,
+                        guide.band_px,
+                        ratio,
+                        scratch,
+                    )
+                });
+                Ok(matched.collect())
+            }
+        }
+    }
+}
+
+fn points_of(view: &View) -> GuidedPoints<'_> {
+    GuidedPoints { positions: &view.positions, descriptors: &view.features.descriptors }
 }

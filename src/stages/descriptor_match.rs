@@ -1,14 +1,13 @@
 //! Stage `descriptor_match`: each keyframe's descriptors against those of earlier keyframes.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceError;
 use crate::error::OptionError;
-use crate::matching::Matcher;
-use crate::message::{DescriptorPair, Features, JoinedFrame, MatchedFrame, MatchedKeyframe};
+use crate::matching::{Matcher, View};
+use crate::message::{DescriptorPair, JoinedFrame, MatchedFrame, MatchedKeyframe};
 use crate::stages::{RunContext, Stage, StageError};
 
 /// Options of `descriptor_match`.
@@ -33,9 +32,9 @@ impl Default for DescriptorMatchOptions {
 pub struct DescriptorMatch {
     options: DescriptorMatchOptions,
     matcher: Matcher,
-    /// The last keyframes' ordinals, oldest first, and their features.
+    /// The last keyframes' ordinals, oldest first, and what is matched of them.
     earlier: VecDeque<u32>,
-    features: VecDeque<Arc<Features>>,
+    views: VecDeque<View>,
 }
 
 impl DescriptorMatch {
@@ -50,24 +49,24 @@ impl DescriptorMatch {
             return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1").into());
         }
         let matcher = Matcher::new(&context.device, context.gpu_memory_bytes())?;
-        Ok(DescriptorMatch { options, matcher, earlier: VecDeque::new(), features: VecDeque::new() })
+        Ok(DescriptorMatch { options, matcher, earlier: VecDeque::new(), views: VecDeque::new() })
     }
 
     /// Pairs without a match are left out.
-    fn match_earlier(&mut self, latest: &Arc<Features>) -> Result<Vec<DescriptorPair>, DeviceError> {
-        let found = self.matcher.matches(self.features.make_contiguous(), latest, self.options.ratio)?;
+    fn match_earlier(&mut self, latest: &View) -> Result<Vec<DescriptorPair>, DeviceError> {
+        let found = self.matcher.matches(self.views.make_contiguous(), latest, self.options.ratio)?;
         let pairs = self.earlier.iter().zip(found);
         let pairs = pairs.map(|(&first, matches)| DescriptorPair { first, matches });
         Ok(pairs.filter(|pair| !pair.matches.is_empty()).collect())
     }
 
     /// Keeps a keyframe for those to come, as many as are matched.
-    fn keep(&mut self, keyframe: u32, features: &Arc<Features>) {
+    fn keep(&mut self, keyframe: u32, view: View) {
         self.earlier.push_back(keyframe);
-        self.features.push_back(Arc::clone(features));
+        self.views.push_back(view);
         if self.earlier.len() > self.options.last_keyframes as usize {
             self.earlier.pop_front();
-            self.features.pop_front();
+            self.views.pop_front();
         }
     }
 }
@@ -80,8 +79,9 @@ impl Stage for DescriptorMatch {
         let Some((keyframe, klt)) = frame.keyframe else {
             return Ok(MatchedFrame { log: frame.log, keyframe: None });
         };
-        let descriptor = self.match_earlier(&keyframe.features)?;
-        self.keep(keyframe.keyframe, &keyframe.features);
+        let view = View::new(&keyframe.features);
+        let descriptor = self.match_earlier(&view)?;
+        self.keep(keyframe.keyframe, view);
         let keyframe = Some(MatchedKeyframe { keyframe, klt, descriptor });
         Ok(MatchedFrame { log: frame.log, keyframe })
     }
@@ -89,9 +89,11 @@ impl Stage for DescriptorMatch {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::message::{
-        Descriptor, FrameInfo, FrameLog, GateDecision, GateReason, Keyframe, Keypoint, Sizes,
+        Descriptor, Features, FrameInfo, FrameLog, GateDecision, GateReason, Keyframe, Keypoint, Sizes,
     };
     use crate::numerics::SplitMix64;
     use crate::picture::Picture;

@@ -1,23 +1,29 @@
 //! Stage `epipolar_verify`: the geometry of each pair, its inliers, and the tracks it rejects.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::device::DeviceError;
 use crate::error::OptionError;
 use crate::geometry::camera::{Camera, CameraError, CameraOptions};
 use crate::geometry::two_view::TwoViewLimits;
-use crate::message::{Features, Keyframe, MergedFrame, MergedPair, Verdict, VerifiedFrame, VerifiedPair};
+use crate::matching::{self, Guide, Matcher};
+use crate::message::{
+    DescriptorMatch, Keyframe, MergedFrame, MergedPair, Verdict, VerifiedFrame, VerifiedPair,
+};
 use crate::stages::{RunContext, Stage, StageError};
 
 mod pair;
 
-use pair::{PairVerifier, Verified};
+use pair::{Found, PairVerifier, Verified};
 
 /// Longer side of the exported picture at which `max_error_px` is a pixel.
 const REFERENCE_SIDE: f64 = 1280.0;
+
+/// Ratio of guided matching; the band has done most of the work.
+const GUIDED_RATIO: f32 = 0.8;
 
 /// Options of `epipolar_verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,8 +57,8 @@ struct View {
     rays: Vec<Option<[f64; 2]>>,
     /// The first keypoint at each keypoint's position: keypoints of one position are one point.
     points: Vec<u32>,
-    /// The features, when guided matching needs them.
-    features: Option<Arc<Features>>,
+    /// Descriptors and positions without the lens's distortion, when guided matching needs them.
+    guided: Option<matching::View>,
 }
 
 /// Finds the two-view geometry of each pair.
@@ -61,6 +67,8 @@ pub struct EpipolarVerify {
     options: EpipolarVerifyOptions,
     camera_options: CameraOptions,
     seed: u64,
+    /// None where matching is not guided.
+    matcher: Option<Matcher>,
     /// The camera of the first keyframe's size.
     camera: Option<Camera>,
     /// One a keyframe.
@@ -68,7 +76,7 @@ pub struct EpipolarVerify {
 }
 
 impl EpipolarVerify {
-    /// Checks the options and the camera.
+    /// Checks the options and the camera, and makes the kernels.
     pub fn new(options: EpipolarVerifyOptions, context: &RunContext) -> Result<Self, StageError> {
         if let Some(px) = options.max_error_px.filter(|px| !(*px > 0.0 && *px <= 100.0)) {
             return Err(OptionError::new("max_error_px", px, "must be above 0 and at most 100").into());
@@ -78,7 +86,10 @@ impl EpipolarVerify {
         }
         Camera::from_options(&context.camera, 2, 2)?;
         let camera_options = context.camera.clone();
-        Ok(EpipolarVerify { options, camera_options, seed: context.seed, camera: None, views: Vec::new() })
+        let matcher = || Matcher::guided(&context.device, context.gpu_memory_bytes());
+        let matcher = options.guided.then(matcher).transpose()?;
+        let seed = context.seed;
+        Ok(EpipolarVerify { options, camera_options, seed, matcher, camera: None, views: Vec::new() })
     }
 
     fn verify(
@@ -105,10 +116,20 @@ impl EpipolarVerify {
             seed: self.seed,
         };
         let second = &self.views[ordinal as usize];
-        let verified: Vec<Verified> = pairs
-            .par_iter()
-            .map(|pair| verifier.verify(pair, &self.views[pair.first as usize], second, ordinal))
-            .collect();
+        let first = |pair: &MergedPair| &self.views[pair.first as usize];
+        let found = pairs.par_iter().map(|pair| verifier.find(pair, first(pair), second, ordinal));
+        let found: Vec<Found> = found.collect();
+        let guides = found.iter().map(|found| verifier.guide(found)).collect();
+        let guided = match &mut self.matcher {
+            Some(matcher) => guided_matches(matcher, &self.views, &pairs, guides)?,
+            None => vec![Vec::new(); pairs.len()],
+        };
+        let all = pairs.par_iter().zip(found).zip(&guided);
+        let verify = |(found, guided): ((&MergedPair, Found), &Vec<DescriptorMatch>)| {
+            let first = &self.views[found.0.first as usize];
+            verifier.verify(found, guided, first, second, ordinal)
+        };
+        let verified: Vec<Verified> = all.map(verify).collect();
         let verdict = Verdict { rejected: rejected_tracks(&pairs, &verified) };
         let pairs = pairs.into_iter().zip(verified).map(|(pair, verified)| VerifiedPair {
             first: pair.first,
@@ -145,12 +166,35 @@ impl Stage for EpipolarVerify {
 impl View {
     fn new(keyframe: &Keyframe, camera: &Camera, guided: bool) -> View {
         let ray = |x, y| camera.cam_from_img(keyframe.sizes.exported_from_analysis(x, y));
+        let rays: Vec<_> = keyframe.features.keypoints.par_iter().map(|k| ray(k.x, k.y)).collect();
+        let pixel = |ray: &Option<[f64; 2]>| ray.map_or([f64::NAN; 2], |r| camera.pinhole_img_from_cam(r));
+        let pixels = || rays.iter().map(pixel).collect();
         View {
-            rays: keyframe.features.keypoints.par_iter().map(|k| ray(k.x, k.y)).collect(),
             points: keyframe.features.points(),
-            features: guided.then(|| Arc::clone(&keyframe.features)),
+            guided: guided.then(|| matching::View::with_positions(&keyframe.features, pixels())),
+            rays,
         }
     }
+}
+
+/// Matches within the band of each pair that has a guide, all of the last of `views`.
+fn guided_matches(
+    matcher: &mut Matcher,
+    views: &[View],
+    pairs: &[MergedPair],
+    guides: Vec<Option<Guide>>,
+) -> Result<Vec<Vec<DescriptorMatch>>, DeviceError> {
+    let mut matches = vec![Vec::new(); pairs.len()];
+    let (at, guides): (Vec<usize>, Vec<Guide>) =
+        guides.into_iter().enumerate().filter_map(|(at, guide)| Some((at, guide?))).unzip();
+    let guided = |view: &View| view.guided.clone().expect("kept for guided matching");
+    let earlier: Vec<_> = at.iter().map(|&at| guided(&views[pairs[at].first as usize])).collect();
+    let Some(latest) = views.last().map(guided) else { return Ok(matches) };
+    let found = matcher.guided_matches(&earlier, &guides, &latest, GUIDED_RATIO)?;
+    for (at, found) in at.into_iter().zip(found) {
+        matches[at] = found;
+    }
+    Ok(matches)
 }
 
 /// An earlier stage broke the order of keyframes or named keypoints that are not there.

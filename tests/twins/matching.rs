@@ -3,6 +3,7 @@
 use image::RgbImage;
 use trackweave::device::{AnyBuffer, Buffer, DeviceError, Gpu};
 use trackweave::kernels::match_descriptors::{self, MatchDescriptorsParams, MatchScratch, Search, Searches};
+use trackweave::kernels::match_guided::{self, Band, GuidedPoints, GuidedScratch, MatchGuidedParams, Spots};
 use trackweave::kernels::match_mutual::{self, MatchMutualParams, MutualMatch, Nearest, RatioTest};
 use trackweave::message::{Descriptor, DescriptorMatch};
 use trackweave::numerics::SplitMix64;
@@ -189,6 +190,69 @@ fn ratios_at_the_boundary(gpu: &Gpu) -> Outcome {
         let expected = match_mutual::match_mutual(&ways[0], &ways[1], RatioTest::new(ratio));
         assert!(expected.len() > 200, "ratio {ratio}: {} matches", expected.len());
         compare_equal(&format!("ratio {ratio}"), Dev(&device), Cpu(&expected))?;
+    }
+    Ok(())
+}
+
+/// Keypoints in a 640 x 400 picture, every fourth at the position of the one before; a few have no position.
+fn guided_side(rng: &mut SplitMix64, n: usize) -> (Vec<[f64; 2]>, Vec<Descriptor>) {
+    let mut positions: Vec<[f64; 2]> = Vec::new();
+    let mut descriptors = Vec::new();
+    for i in 0..n {
+        let shared = positions.last().copied().filter(|_| i % 4 == 3);
+        let own = [rng.unit() * 640.0, rng.unit() * 400.0];
+        positions.push(if i % 50 == 49 { [f64::NAN, 1.0] } else { shared.unwrap_or(own) });
+        let mut descriptor = [9; 128];
+        descriptor[..6].fill_with(|| rng.below(4) as u8 * 20);
+        descriptors.push(descriptor);
+    }
+    (positions, descriptors)
+}
+
+/// Lines through an epipole in or about the picture, at the slopes of a random pencil.
+fn random_geometry(rng: &mut SplitMix64) -> [f64; 9] {
+    let (x, y) = (rng.unit() * 1200.0 - 300.0, rng.unit() * 800.0 - 200.0);
+    let cross = nalgebra::Matrix3::new(0.0, -1.0, y, 1.0, 0.0, -x, -y, x, 0.0);
+    let map = nalgebra::Matrix3::from_fn(|r, c| (r == c) as u8 as f64 + 1e-4 * (rng.unit() - 0.5));
+    let f: Vec<f64> = (cross * map).transpose().iter().copied().collect();
+    f.try_into().expect("nine values")
+}
+
+/// Exact integers on candidates that f32 may see on the other side of a band's edge: at least 99.5 % of the matches.
+pub fn match_guided(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let mut rng = SplitMix64::new(picture.width() as u64, 5);
+    let (mut n_found, mut n_expected, mut n_same) = (0, 0, 0);
+    for [n, m] in [[1, 0], [1, 1], [63, 64], [65, 129], [300, 2500], [2100, 700]] {
+        let sides = [guided_side(&mut rng, n), guided_side(&mut rng, m)];
+        let f = random_geometry(&mut rng);
+        let spots = [0, 1].map(|side| Spots::new(&sides[side].0));
+        for band_px in [0.0, 1.5, 4.0, 40.0, 2000.0] {
+            let all = Searches::guided(&[[(0, n), (n, m)]]);
+            let band = Band::new(&f, band_px, [spots[0].middle, spots[1].middle]).expect("there are lines");
+            let searches = gpu.buffer_with("searches", &all.searches)?;
+            let bands = gpu.buffer_with("bands", &[band])?;
+            let descriptors = gpu.buffer_with("descriptors", &[&sides[0].1[..], &sides[1].1].concat())?;
+            let on_device = gpu.buffer_with("spots", &[&spots[0].spots[..], &spots[1].spots].concat())?;
+            let nearest = gpu.buffer::<Nearest>("nearest", all.n_nearest)?;
+            let params = MatchGuidedParams { n_searches: 2 };
+            let kernel = gpu.kernel(&match_guided::SHADER, &[])?;
+            let bound = kernel.bind(&params, &[&searches, &bands, &descriptors, &on_device, &nearest])?;
+            let mut recording = gpu.record("match_guided");
+            recording.dispatch(&bound, match_guided::SHADER.flat_groups(64 * all.n_groups));
+            recording.submit()?.wait()?;
+            let matches = mutual_on_device(gpu, &all, [&searches, &nearest], 0.8)?;
+            let found: Vec<DescriptorMatch> = MutualMatch::found(&matches).collect();
+            let [first, second] = [&sides[0], &sides[1]]
+                .map(|(positions, descriptors)| GuidedPoints { positions, descriptors });
+            let mut scratch = GuidedScratch::default();
+            let expected = match_guided::match_guided(first, second, &f, band_px, 0.8, &mut scratch);
+            n_same += found.iter().filter(|found| expected.contains(found)).count();
+            (n_found, n_expected) = (n_found + found.len(), n_expected + expected.len());
+        }
+    }
+    println!("match_guided: {n_same} of {n_found} matches are among the {n_expected} of the twin");
+    if n_expected < 150 || 1000 * n_same < 995 * n_found.max(n_expected) {
+        return Err(format!("{n_same} of {n_found} matches are among the {n_expected} of the twin").into());
     }
     Ok(())
 }

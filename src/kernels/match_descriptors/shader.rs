@@ -62,7 +62,7 @@ pub struct Search {
 pub struct Searches {
     /// Two a pair: from its first keyframe, from its second.
     pub searches: Vec<Search>,
-    /// Workgroups of `match_descriptors`.
+    /// Workgroups.
     pub n_groups: usize,
     /// Results of them.
     pub n_nearest: usize,
@@ -75,12 +75,34 @@ impl Searches {
     pub fn both_ways(pairs: &[[(usize, usize); 2]]) -> Searches {
         let steps = |[(_, n), (_, m)]: &[(usize, usize); 2]| n.div_ceil(ROWS) * m.div_ceil(COLUMNS);
         let n_steps: usize = pairs.iter().map(|pair| 2 * steps(pair)).sum();
-        let slice = COLUMNS * (n_steps / ENOUGH_GROUPS).clamp(1, MOST_STEPS);
+        Searches::new(pairs, COLUMNS * (n_steps / ENOUGH_GROUPS).clamp(1, MOST_STEPS), ROWS)
+    }
+
+    /// The same for `match_guided`: a workgroup a query, which looks at all others.
+    pub fn guided(pairs: &[[(usize, usize); 2]]) -> Searches {
+        let longest = pairs.iter().flatten().map(|(_, n)| *n).max();
+        Searches::new(pairs, longest.unwrap_or(0).max(1), 1)
+    }
+
+    fn new(pairs: &[[(usize, usize); 2]], slice: usize, rows: usize) -> Searches {
         let mut all = Searches::default();
         for &[first, second] in pairs {
             let n_matches = all.n_matches;
-            all.add(first, second, slice, n_matches);
-            all.add(second, first, slice, n_matches);
+            for (queries, others) in [(first, second), (second, first)] {
+                let [n_queries, n_slices] = [queries.1, others.1.div_ceil(slice)];
+                all.searches.push(Search {
+                    first_group: all.n_groups as u32,
+                    queries: queries.0 as u32,
+                    n_queries: n_queries as u32,
+                    others: others.0 as u32,
+                    n_others: others.1 as u32,
+                    slice: slice as u32,
+                    nearest: all.n_nearest as u32,
+                    matches: n_matches as u32,
+                });
+                all.n_groups += n_queries.div_ceil(rows) * n_slices;
+                all.n_nearest += n_queries * n_slices;
+            }
             all.n_matches += first.1;
         }
         all
@@ -89,30 +111,5 @@ impl Searches {
     /// Workgroups to dispatch.
     pub fn groups(&self) -> [u32; 3] {
         SHADER.flat_groups(self.n_groups * SHADER.workgroup[0] as usize)
-    }
-
-    fn add(
-        &mut self,
-        (queries, n_queries): (usize, usize),
-        (others, n_others): (usize, usize),
-        slice: usize,
-        matches: usize,
-    ) {
-        let n_slices = n_others.div_ceil(slice);
-        let [first_group, queries, others, slice, nearest, matches] =
-            [self.n_groups, queries, others, slice, self.n_nearest, matches].map(|n| n as u32);
-        let [n_queries, n_others] = [n_queries, n_others].map(|n| n as u32);
-        self.searches.push(Search {
-            first_group,
-            queries,
-            n_queries,
-            others,
-            n_others,
-            slice,
-            nearest,
-            matches,
-        });
-        self.n_groups += (n_queries as usize).div_ceil(ROWS) * n_slices;
-        self.n_nearest += n_queries as usize * n_slices;
     }
 }

@@ -8,12 +8,9 @@ use crate::geometry::camera::Camera;
 use crate::geometry::points::PointPairs;
 use crate::geometry::two_view::{TwoView, TwoViewLimits, estimate_two_view};
 use crate::geometry::{Config, TwoViewGeometry};
-use crate::kernels::match_guided::{GuidedPoints, GuidedScratch, match_guided};
-use crate::message::{Match, MergedPair, Source};
+use crate::matching::Guide;
+use crate::message::{DescriptorMatch, Match, MergedPair, Source};
 use crate::numerics::SplitMix64;
-
-/// Ratio of guided matching; the band has done most of the work.
-const GUIDED_RATIO: f32 = 0.8;
 
 /// What every pair of a keyframe is verified with.
 pub(super) struct PairVerifier<'a> {
@@ -31,24 +28,42 @@ pub(super) struct Verified {
     pub agrees: Vec<bool>,
 }
 
+/// A geometry, and whether each match agrees with it.
+pub(super) type Found = Option<(TwoViewGeometry, Vec<bool>)>;
+
 impl PairVerifier<'_> {
-    pub(super) fn verify(&self, pair: &MergedPair, first: &View, second: &View, ordinal: u32) -> Verified {
-        let [id1, id2] = [pair.first, ordinal].map(image_id_from_keyframe);
-        let pair_id = pair_id(id1, id2) as u64;
-        let found = self.geometry_of(&pair.matches, first, second, pair_id);
-        let Some(guided) =
-            found.as_ref().and_then(|(geometry, _)| self.guided(geometry, &pair.matches, first, second))
-        else {
+    /// The geometry of the matches of a pair.
+    pub(super) fn find(&self, pair: &MergedPair, first: &View, second: &View, ordinal: u32) -> Found {
+        self.geometry_of(&pair.matches, first, second, pair_id_of(pair, ordinal))
+    }
+
+    /// What was found of a pair, found anew where guided matching has matches that the pair does not have.
+    pub(super) fn verify(
+        &self,
+        (pair, found): (&MergedPair, Found),
+        guided: &[DescriptorMatch],
+        first: &View,
+        second: &View,
+        ordinal: u32,
+    ) -> Verified {
+        let Some(new) = new_matches(guided, &pair.matches) else {
             return self.verified(found, pair.matches.len());
         };
         // Those found by the band come last, so that `agrees` begins with those of the pair.
         let mut matches = pair.matches.clone();
-        matches.extend(guided);
-        let again = self.geometry_of(&matches, first, second, pair_id);
+        matches.extend(new);
+        let again = self.geometry_of(&matches, first, second, pair_id_of(pair, ordinal));
         self.verified(again.or(found), pair.matches.len())
     }
 
-    fn verified(&self, found: Option<(TwoViewGeometry, Vec<bool>)>, n_matches: usize) -> Verified {
+    /// What guided matching follows; none where there is no band.
+    pub(super) fn guide(&self, found: &Found) -> Option<Guide> {
+        let (geometry, _) = found.as_ref()?;
+        let f = *geometry.f.as_ref().filter(|_| geometry.config != Config::PlanarOrPanoramic)?;
+        Some(Guide { f, band_px: self.limits.max_error_px })
+    }
+
+    fn verified(&self, found: Found, n_matches: usize) -> Verified {
         let (geometry, mut agrees) =
             found.map_or((None, Vec::new()), |(geometry, agrees)| (Some(geometry), agrees));
         agrees.resize(n_matches, false);
@@ -56,13 +71,7 @@ impl PairVerifier<'_> {
     }
 
     /// The geometry with one-to-one inliers, and whether each match agrees with it.
-    fn geometry_of(
-        &self,
-        matches: &[Match],
-        first: &View,
-        second: &View,
-        pair_id: u64,
-    ) -> Option<(TwoViewGeometry, Vec<bool>)> {
+    fn geometry_of(&self, matches: &[Match], first: &View, second: &View, pair_id: u64) -> Found {
         let candidates = candidates_of(matches, first, second);
         let rays = |[a, b]: [u32; 2]| {
             let ([x1, y1], [x2, y2]) = (first.rays[a as usize]?, second.rays[b as usize]?);
@@ -83,43 +92,21 @@ impl PairVerifier<'_> {
         geometry.inliers = one_to_one(matches, &candidates, &residuals);
         (geometry.inliers.len() >= self.limits.min_inliers).then_some((geometry, agrees))
     }
+}
 
-    /// Matches within the band of the geometry that the pair does not have; none where guided matching is off or there
-    /// is no band or nothing new.
-    fn guided(
-        &self,
-        geometry: &TwoViewGeometry,
-        matches: &[Match],
-        first: &View,
-        second: &View,
-    ) -> Option<Vec<Match>> {
-        let (features1, features2) = (first.features.as_ref()?, second.features.as_ref()?);
-        let f = geometry.f.as_ref().filter(|_| geometry.config != Config::PlanarOrPanoramic)?;
-        let pixels = |view: &View| -> Vec<[f64; 2]> {
-            let pixel =
-                |ray: &Option<[f64; 2]>| ray.map_or([f64::NAN; 2], |r| self.camera.pinhole_img_from_cam(r));
-            view.rays.iter().map(pixel).collect()
-        };
-        let (positions1, positions2) = (pixels(first), pixels(second));
-        let found = match_guided(
-            GuidedPoints { positions: &positions1, descriptors: &features1.descriptors },
-            GuidedPoints { positions: &positions2, descriptors: &features2.descriptors },
-            f,
-            self.limits.max_error_px,
-            GUIDED_RATIO,
-            &mut GuidedScratch::default(),
-        );
-        let known =
-            |m: &Match| matches.binary_search_by_key(&(m.first, m.second), |m| (m.first, m.second)).is_ok();
-        let found = found.iter().map(|m| Match {
-            first: m.first,
-            second: m.second,
-            source: Source::Sift,
-            track: None,
-        });
-        let new: Vec<Match> = found.filter(|m| !known(m)).collect();
-        (!new.is_empty()).then_some(new)
-    }
+fn pair_id_of(pair: &MergedPair, ordinal: u32) -> u64 {
+    let [id1, id2] = [pair.first, ordinal].map(image_id_from_keyframe);
+    pair_id(id1, id2) as u64
+}
+
+/// Matches that guided matching found and the pair does not have; none where there is nothing new.
+fn new_matches(guided: &[DescriptorMatch], matches: &[Match]) -> Option<Vec<Match>> {
+    let known =
+        |m: &Match| matches.binary_search_by_key(&(m.first, m.second), |m| (m.first, m.second)).is_ok();
+    let found =
+        guided.iter().map(|m| Match { first: m.first, second: m.second, source: Source::Sift, track: None });
+    let new: Vec<Match> = found.filter(|m| !known(m)).collect();
+    (!new.is_empty()).then_some(new)
 }
 
 /// A pair of points and the matches between their keypoints.

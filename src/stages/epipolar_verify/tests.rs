@@ -1,11 +1,15 @@
 //! epipolar_verify on synthetic keyframes with known motion.
 
+use std::sync::Arc;
+
 use nalgebra::{Matrix3, Vector3};
 
 use super::*;
 use crate::geometry::refine::rotation_from_vector;
 use crate::geometry::{Config, TwoViewGeometry};
-use crate::message::{FrameInfo, FrameLog, GateDecision, GateReason, Keypoint, Match, Sizes, Source};
+use crate::message::{
+    Features, FrameInfo, FrameLog, GateDecision, GateReason, Keypoint, Match, Sizes, Source,
+};
 use crate::numerics::SplitMix64;
 use crate::picture::Picture;
 

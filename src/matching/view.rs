@@ -1,0 +1,52 @@
+//! What matching takes of a keyframe.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::kernels::match_guided::Spots;
+use crate::message::Features;
+
+/// A keyframe's features, and where its keypoints lie for guided matching. A clone is another handle of the same.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub(super) features: Arc<Features>,
+    pub(super) positions: Arc<[[f64; 2]]>,
+    spots: Arc<OnceLock<Spots>>,
+}
+
+impl View {
+    /// For matching by descriptors alone.
+    pub fn new(features: &Arc<Features>) -> View {
+        View { features: features.clone(), positions: Arc::new([]), spots: Arc::default() }
+    }
+
+    /// For guided matching too: one position a keypoint, in pixels of the picture that F speaks of.
+    ///
+    /// # Panics
+    /// There are more or fewer.
+    pub fn with_positions(features: &Arc<Features>, positions: Vec<[f64; 2]>) -> View {
+        assert_eq!(positions.len(), features.descriptors.len(), "positions of keypoints");
+        View { features: features.clone(), positions: positions.into(), spots: Arc::default() }
+    }
+
+    /// Number of descriptors.
+    pub fn len(&self) -> usize {
+        self.features.descriptors.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Positions as a device takes them.
+    pub(super) fn spots(&self) -> &Spots {
+        self.spots.get_or_init(|| Spots::new(&self.positions))
+    }
+
+    /// Whether it is of the same features and positions.
+    pub(super) fn is(&self, other: &View) -> bool {
+        let is_plain = self.positions.is_empty() && other.positions.is_empty();
+        let is_same = is_plain || Arc::ptr_eq(&self.positions, &other.positions);
+        Arc::ptr_eq(&self.features, &other.features) && is_same
+    }
+}
