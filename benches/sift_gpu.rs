@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use trackweave::device::{Device, Gpu};
+use trackweave::device::{Device, DeviceError, Gpu};
 use trackweave::gray::{Conversion, DeviceGray, Gray};
 use trackweave::numerics::SplitMix64;
 use trackweave::picture::{ColorMatrix, Picture, PixelLayout, Plane};
@@ -33,7 +33,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (width, height) in [(640, 360), (1280, 720), (1920, 1080)] {
         let picture = grains(width, height);
         for first_octave in [-1, 0] {
-            time(&gpu, &picture, SiftOptions { first_octave, ..SiftOptions::default() }, repeats)?;
+            let options = SiftOptions { first_octave, ..SiftOptions::default() };
+            let timed = time(&gpu, &picture, options, repeats);
+            match timed.as_ref().map_err(|error| error.downcast_ref::<DeviceError>()) {
+                Err(Some(error @ DeviceError::TooLarge { .. })) => {
+                    println!("| {width} x {height} | {error} |")
+                }
+                _ => timed?,
+            }
         }
     }
     Ok(())

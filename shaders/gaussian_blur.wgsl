@@ -97,18 +97,22 @@ fn main(
         let row = RUN * (i / n_columns);
         let x = i32(corner.x + column) - i32(job.radius);
         let sums = blur_y(job, x, i32(corner.y + row));
-        for (var k = 0u; k < RUN; k++) {
-            blurred[column * COLUMN + row + k] = sums[k];
-        }
+        let place = column * COLUMN + row;
+        blurred[place] = sums.x;
+        blurred[place + 1u] = sums.y;
+        blurred[place + 2u] = sums.z;
+        blurred[place + 3u] = sums.w;
     }
     workgroupBarrier();
     let first = RUN * (lane / TILE);
     let row = lane % TILE;
     let sums = blur_x(job, (job.radius + first) * COLUMN + row);
     workgroupBarrier();
-    for (var k = 0u; k < RUN; k++) {
-        blurred[(first + k) * COLUMN + row] = sums[k];
-    }
+    let place = first * COLUMN + row;
+    blurred[place] = sums.x;
+    blurred[place + COLUMN] = sums.y;
+    blurred[place + 2u * COLUMN] = sums.z;
+    blurred[place + 3u * COLUMN] = sums.w;
     workgroupBarrier();
     for (var k = 0u; k < RUN; k++) {
         let own_row = lane / TILE + k * (LANES / TILE);
