@@ -79,15 +79,24 @@ impl Account {
 
 /// Holds `ours`, named sizes, against what is counted: there are as many more than `own` as there are of ours, and their
 /// bytes are our sizes' sum. Unlike an allocation the count has nothing that alignment skips: on adapters that do not round
-/// sizes up the sums are equal, on others once all sizes are rounded up to one multiple.
+/// sizes up the sums are equal, on others once sizes are rounded up, those of parameters to one multiple, all else to one.
 fn compare_counted(ours: &[(&str, u64)], counted: Counted, own: Counted) -> Outcome {
     let bytes = counted.bytes - own.bytes;
-    let sum = |&multiple: &u64| ours.iter().map(|ours| ours.1.next_multiple_of(multiple)).sum::<u64>();
-    if counted.buffers - own.buffers == ours.len() as u64 && ALIGNMENTS.iter().any(|m| sum(m) == bytes) {
+    let (parameters, others): (Vec<_>, Vec<_>) = ours.iter().partition(|ours| ours.0 == "parameters");
+    let sum =
+        |of: &[(&str, u64)], multiple: u64| of.iter().map(|ours| ours.1.next_multiple_of(multiple)).sum();
+    let sums = |of: &[(&str, u64)]| ALIGNMENTS.map(|multiple| -> u64 { sum(of, multiple) });
+    let (of_parameters, of_others) = (sums(&parameters), sums(&others));
+    let is_sum = of_parameters.iter().any(|a| of_others.iter().any(|b| a + b == bytes));
+    if counted.buffers - own.buffers == ours.len() as u64 && is_sum {
         return Ok(());
     }
-    let n = ours.len();
-    Err(format!("{n} buffers of {} bytes, but {counted:?} with wgpu's own {own:?}", sum(&1)).into())
+    let (n, sum): (usize, u64) = (ours.len(), sum(ours, 1));
+    Err(format!(
+        "{n} buffers of {sum} bytes, but {counted:?} with wgpu's own {own:?}; parameters are of {of_parameters:?} \
+         bytes, all else of {of_others:?}, rounded up to {ALIGNMENTS:?}"
+    )
+    .into())
 }
 
 /// Holds `ours`, named sizes, against the allocations: a name's allocations are its buffers to the byte, once what their
