@@ -35,7 +35,7 @@ pub enum DeviceError {
     },
     /// A buffer is larger than the adapter allows.
     #[error(
-        "the buffer \"{buffer}\" needs {bytes} bytes, but {adapter} allows {limit} a buffer; give a smaller analysis size"
+        "the buffer \"{buffer}\" needs {bytes} bytes, but {adapter} allows {limit} a buffer; give a smaller --analysis-size, or --backend cpu"
     )]
     TooLarge {
         /// Name of the buffer.
@@ -49,7 +49,7 @@ pub enum DeviceError {
     },
     /// The adapter has no memory left.
     #[error(
-        "{adapter} has no {bytes} bytes left for the buffer \"{buffer}\" beside the {resident} in use; give a smaller analysis size"
+        "{adapter} has no {bytes} bytes left for the buffer \"{buffer}\" beside the {resident} in use; give a smaller --analysis-size, or --backend cpu"
     )]
     OutOfMemory {
         /// Name of the buffer.
@@ -63,7 +63,7 @@ pub enum DeviceError {
     },
     /// A kernel needs more memory a workgroup than the adapter has.
     #[error(
-        "{kernel} needs {bytes} bytes a workgroup, but {adapter} has {limit}; give a smaller window, or --backend cpu"
+        "{kernel} needs {bytes} bytes a workgroup, but {adapter} has {limit}; give a smaller window where it has one, or --backend cpu"
     )]
     WorkgroupMemory {
         /// Name of the kernel.
@@ -145,7 +145,7 @@ mod tests {
         );
         says(
             DeviceError::TooLarge { buffer: "pyramid", bytes: 300, limit: 200, adapter: adapter() },
-            "the buffer \"pyramid\" needs 300 bytes, but llvmpipe allows 200 a buffer; give a smaller analysis size",
+            "the buffer \"pyramid\" needs 300 bytes, but llvmpipe allows 200 a buffer; give a smaller --analysis-size, or --backend cpu",
         );
         says(
             DeviceError::Lost {
