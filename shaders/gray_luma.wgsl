@@ -33,16 +33,5 @@ fn main(@builtin(global_invocation_id) at: vec3u) {
     if at.x >= params.width || at.y >= params.height {
         return;
     }
-    let left = columns_first[at.x];
-    let top = rows_first[at.y];
-    var sum = 0.0;
-    for (var column = 0u; column < params.columns_per_pixel; column++) {
-        var column_sum = 0.0;
-        for (var row = 0u; row < params.rows_per_pixel; row++) {
-            let weight = rows_weights[at.y * params.rows_per_pixel + row];
-            column_sum += weight * sample(left + column, top + row);
-        }
-        sum += columns_weights[at.x * params.columns_per_pixel + column] * column_sum;
-    }
-    gray[at.y * params.width + at.x] = min(sum / (params.white - params.black), 1.0);
+    gray[at.y * params.width + at.x] = min(area_average(at.xy) / (params.white - params.black), 1.0);
 }

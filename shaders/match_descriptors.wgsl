@@ -110,10 +110,7 @@ fn main(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let group = flat_index(group_id, groups, 0u, 1u);
-    var which = 0u;
-    for (var next = 1u; next < params.n_searches; next++) {
-        which += select(0u, 1u, searches[next].first_group <= group);
-    }
+    let which = search_of(group);
     let search = searches[which];
     let n_blocks = (search.n_queries + ROWS - 1u) / ROWS;
     let block = (group - search.first_group) % n_blocks;

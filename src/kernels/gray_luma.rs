@@ -9,7 +9,10 @@ use crate::picture::area::{AreaTaps, area_average};
 /// The shader. Taps are those of `AreaTaps`; the bytes lie four to a word, the first lowest.
 pub const SHADER: KernelSource = KernelSource {
     name: "gray_luma",
-    wgsl: include_str!("../../shaders/gray_luma.wgsl"),
+    wgsl: concat!(
+        include_str!("../../shaders/shared/area_average.wgsl"),
+        include_str!("../../shaders/gray_luma.wgsl")
+    ),
     workgroup: [32, 8, 1],
     params: params_layout!(GrayLumaParams: stride, columns_per_pixel, rows_per_pixel, width, height, black, white),
     bindings: &[

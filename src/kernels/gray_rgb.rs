@@ -9,7 +9,10 @@ use crate::picture::area::{AreaTaps, area_average};
 /// The shader. Taps are those of `AreaTaps`; the bytes lie four to a word, the first lowest.
 pub const SHADER: KernelSource = KernelSource {
     name: "gray_rgb",
-    wgsl: include_str!("../../shaders/gray_rgb.wgsl"),
+    wgsl: concat!(
+        include_str!("../../shaders/shared/area_average.wgsl"),
+        include_str!("../../shaders/gray_rgb.wgsl")
+    ),
     workgroup: [32, 8, 1],
     params: params_layout!(GrayRgbParams: stride, columns_per_pixel, rows_per_pixel, width, height, white),
     bindings: &[

@@ -17,6 +17,7 @@ pub const SHADER: KernelSource = KernelSource {
     wgsl: concat!(
         include_str!("../../../shaders/shared/flat_index.wgsl"),
         include_str!("../../../shaders/shared/search.wgsl"),
+        include_str!("../../../shaders/shared/search_of.wgsl"),
         include_str!("../../../shaders/match_descriptors.wgsl")
     ),
     workgroup: [256, 1, 1],

@@ -10,6 +10,7 @@ pub const SHADER: KernelSource = KernelSource {
     wgsl: concat!(
         include_str!("../../../shaders/shared/flat_index.wgsl"),
         include_str!("../../../shaders/shared/search.wgsl"),
+        include_str!("../../../shaders/shared/search_of.wgsl"),
         include_str!("../../../shaders/match_guided.wgsl")
     ),
     workgroup: [64, 1, 1],
