@@ -41,7 +41,8 @@ var<workgroup> partial: array<f32, 16>;
 var<workgroup> bytes: array<u32, LANES>;
 
 // Twice the gradient at a place between pixels: central differences, interpolated.
-fn gradient_at(begin: u32, shape: OctaveShape, at: vec2f) -> vec2f {
+fn gradient_at(begin: u32, shape: OctaveShape, at_octave: vec2f) -> vec2f {
+    let at = at_octave - vec2f(0.0, f32(shape.first_row));
     let end = vec2f(f32(shape.width), f32(shape.height)) - 2.0;
     if !(all(at >= vec2f(1.0)) && all(at < end)) {
         return vec2f(0.0);

@@ -1,7 +1,7 @@
 // Extrema of the DoG: pixels whose magnitude reaches a threshold and that are farther out than all 26 neighbours.
 //
 // A DoG layer is a Gaussian layer less the one before. Of equal pixels the last in the order layer, row, column counts. The
-// two outermost pixels of a layer are no candidates. Their order is any; `counts` says how many there would be in all.
+// two outermost pixels of a layer are no candidates, nor are rows outside `first_row..end_row`. Their order is any; `counts` says how many there would be in all.
 // One workgroup: 32 x 8 pixels of all layers of an octave.
 // Same candidates as the twin's.
 
@@ -12,6 +12,9 @@ struct Params {
     n_dogs: u32,
     capacity: u32,
     threshold: f32,
+    first_row: u32,
+    end_row: u32,
+    unused: vec2u,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -97,7 +100,7 @@ fn main(
     let own = vec2u(lane % COLUMNS, lane / COLUMNS);
     let pixel = corner + own;
     let is_inside = all(pixel >= vec2u(MARGIN)) && all(pixel + MARGIN < vec2u(octave.width, octave.height));
-    if is_inside {
+    if is_inside && pixel.y >= params.first_row && pixel.y < params.end_row {
         for (var layer = 1u; layer + 1u < params.n_dogs; layer++) {
             if is_extremum(layer * SIZE + (own.y + 1u) * WIDTH + own.x + 1u) {
                 let n_before = atomicAdd(&counts[CANDIDATES], 1u);

@@ -44,10 +44,10 @@ struct Span {
     len: u32,
 }
 
-fn span(centre: f32, radius: i32, size: u32) -> Span {
+fn span(centre: f32, radius: i32, first: u32, size: u32) -> Span {
     let nearest = i32(centre + 0.5);
-    let start = max(nearest - radius, 1);
-    let end = min(nearest + radius + 1, i32(size) - 1);
+    let start = max(nearest - radius, i32(first) + 1);
+    let end = min(nearest + radius + 1, i32(first + size) - 1);
     return Span(u32(start), u32(max(end - start, 0)));
 }
 
@@ -83,8 +83,8 @@ fn add_window(point: SiftPoint, lane: u32) {
     let shape = params.octaves[point.octave];
     let sigma = 1.5 * point.scale;
     let radius = i32(clamp(3.0 * sigma, 1.0, MAX_RADIUS));
-    let columns = span(point.x, radius, shape.width);
-    let rows = span(point.y, radius, shape.height);
+    let columns = span(point.x, radius, 0u, shape.width);
+    let rows = span(point.y, radius, shape.first_row, shape.height);
     for (var i = lane; i < columns.len; i += LANES) {
         column_weights[i] = gaussian(f32(columns.start + i) - point.x, sigma) * units_of_one(sigma);
     }
@@ -92,7 +92,8 @@ fn add_window(point: SiftPoint, lane: u32) {
         row_weights[i] = gaussian(f32(rows.start + i) - point.y, sigma);
     }
     workgroupBarrier();
-    let begin = layer_begin(shape, point) + rows.start * shape.width + columns.start;
+    let first_row = rows.start - shape.first_row;
+    let begin = layer_begin(shape, point) + first_row * shape.width + columns.start;
     // An integer's quotient through floats: half a sample more keeps it clear of whole numbers.
     let rows_a_sample = 1.0 / f32(max(columns.len, 1u));
     for (var i = lane; i < columns.len * rows.len; i += LANES) {

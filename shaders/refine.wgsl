@@ -202,8 +202,9 @@ fn main(
         if !any(is_beyond) {
             let value = value_at(around, step.offset);
             if is_kept(around, value) {
-                let at = vec3f(pixel) + step.offset;
-                let nearest = vec2u(pixel.xy);
+                let place = pixel + vec3i(0, i32(octave.first_row), 0);
+                let at = vec3f(place) + step.offset;
+                let nearest = vec2u(place.xy);
                 let layer = u32(pixel.z);
                 points[atomicAdd(&counts[POINTS], 1u)] =
                     RefinedPoint(candidate.octave, layer, at.x, at.y, at.z, value, nearest.x, nearest.y);

@@ -2,7 +2,7 @@
 
 pub use self::cpu::{SiftScratch, extract_features};
 pub use self::extractor::Extractor;
-pub use self::gpu::GpuSift;
+pub use self::gpu::{GpuSift, SiftRoom};
 pub use self::options::{SiftOptionError, SiftOptions};
 
 use crate::kernels::refine::Extremum;

@@ -17,7 +17,7 @@ use trackweave::message::{Features, Frame};
 use trackweave::numerics::SplitMix64;
 use trackweave::picture::{ColorMatrix, Picture, PixelLayout, Plane};
 use trackweave::scene::CameraPath;
-use trackweave::sift::{Extractor, GpuSift, SiftOptions, SiftScratch, extract_features};
+use trackweave::sift::{Extractor, GpuSift, SiftOptions, SiftRoom, SiftScratch, extract_features};
 use trackweave::stages::frame_decode::{FrameDecode, FrameDecodeOptions};
 use trackweave::stages::{RunContext, SourceStage};
 use trackweave::video::sampling::SampleRate;
@@ -41,6 +41,7 @@ fn main() {
         trial("a_rendered_room_has_the_cpu_s_features", lacking, Box::new(a_rendered_room)),
         trial("every_option_reaches_the_device", lacking, Box::new(every_option)),
         trial("room_grows_and_changes_no_bit", lacking, Box::new(room_grows)),
+        trial("a_picture_in_sections_has_the_whole_one_s_features", lacking, Box::new(sections)),
         trial("ten_runs_are_the_same", lacking, Box::new(ten_runs)),
         trial("sizes_change_and_tiny_pictures_have_none", lacking, Box::new(sizes_change)),
         trial("the_comparison_fails", lacking, Box::new(the_comparison_fails)),
@@ -137,9 +138,54 @@ fn room_grows(gpu: &Gpu) -> Outcome {
     let expected = GpuSift::new(gpu, options.clone(), gray.size())?.extract(on_device)?;
     assert!(expected.keypoints.len() > 1500, "{} keypoints", expected.keypoints.len());
     for room in [4, 1000, 2048] {
-        let mut sift = GpuSift::with_room(gpu, options.clone(), gray.size(), room)?;
+        let mut sift = GpuSift::with_room(
+            gpu,
+            options.clone(),
+            gray.size(),
+            SiftRoom { extrema: room, ..SiftRoom::default() },
+        )?;
         for run in ["first", "second"] {
             assert!(sift.extract(on_device)? == expected, "the {run} run with room for {room}");
+        }
+    }
+    Ok(())
+}
+
+/// Room for ever fewer rows, of a small picture down to strips of two.
+fn sections(shared: &Gpu) -> Outcome {
+    // Other trials have layers on the shared one.
+    let gpu = &Gpu::open(Some(&shared.adapter().name))?;
+    let options = SiftOptions::default;
+    for (size, options) in [
+        ((320, 180), options()),
+        ((161, 123), SiftOptions { first_octave: 0, octaves: 3, max_features: 300, ..options() }),
+        (
+            (203, 305),
+            SiftOptions { scales_per_octave: 2, base_sigma_px: 2.4, magnification: 6.0, ..options() },
+        ),
+        (
+            (320, 241),
+            SiftOptions { scales_per_octave: 5, max_orientations: 4, min_contrast: 0.003, ..options() },
+        ),
+    ] {
+        let gray = uploaded(gpu, &rendered(size.0, size.1))?;
+        let Gray::Device(on_device) = &gray else { panic!("a picture on the device") };
+        let mut whole = GpuSift::new(gpu, options.clone(), gray.size())?;
+        let expected = whole.extract(on_device)?;
+        assert!(whole.n_sections() == 1 && expected.keypoints.len() > 30, "{}", expected.keypoints.len());
+        let bytes = gpu.resident().iter().find(|(name, _)| *name == "gaussians").ok_or("no layers")?.1;
+        drop(whole);
+        let strips_of_two = options.first_octave == 0;
+        for (share, least) in [(2, 3), (1000, 40)].into_iter().take(1 + strips_of_two as usize) {
+            let room = SiftRoom { layer_bytes: bytes / share, ..SiftRoom::default() };
+            let mut sift = GpuSift::with_room(gpu, options.clone(), gray.size(), room)?;
+            assert!(sift.n_sections() >= least, "{} sections of {size:?}", sift.n_sections());
+            for run in ["first", "second"] {
+                let found = sift.extract(on_device)?;
+                let n = found.keypoints.iter().zip(&expected.keypoints).filter(|(a, b)| a == b).count();
+                let sizes = [found.keypoints.len(), expected.keypoints.len()];
+                assert!(found == expected, "{size:?}, {share}, {run} run: {n} keypoints equal of {sizes:?}");
+            }
         }
     }
     Ok(())

@@ -1,9 +1,10 @@
-// An octave's Gaussian layers, one behind the other in a buffer: `OctaveShape` on the host.
+// An octave's Gaussian layers, or rows of them from `first_row` on, one behind the other in a buffer: `OctaveShape` on the
+// host.
 struct OctaveShape {
     begin: u32,
     width: u32,
     height: u32,
-    unused: u32,
+    first_row: u32,
 }
 
 // A keypoint in pixels of its octave: `SiftPoint` on the host.

@@ -256,12 +256,8 @@ impl Gpu {
         usage: BufferUsages,
     ) -> Result<Arc<Allocation>, DeviceError> {
         let bytes = bytes.max(at_least).next_multiple_of(4);
-        let limits = &self.0.limits;
-        let limit = if usage.contains(BufferUsages::STORAGE) {
-            limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
-        } else {
-            limits.max_buffer_size
-        };
+        let is_bound = usage.contains(BufferUsages::STORAGE);
+        let limit = if is_bound { self.largest_binding_bytes() } else { self.0.limits.max_buffer_size };
         if bytes > limit {
             return Err(DeviceError::TooLarge { buffer: name, bytes, limit, adapter: self.name() });
         }

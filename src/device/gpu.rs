@@ -106,6 +106,11 @@ impl Gpu {
         has_subgroups.then_some(self.0.smallest_subgroup as usize)
     }
 
+    /// Bytes of the largest buffer that shaders can use.
+    pub fn largest_binding_bytes(&self) -> u64 {
+        self.0.limits.max_buffer_size.min(self.0.limits.max_storage_buffer_binding_size)
+    }
+
     /// Bytes of all live buffers: parameters and readbacks too. A buffer lives as long as something is bound to it.
     pub fn resident_bytes(&self) -> u64 {
         self.0.ledger.total()

@@ -20,6 +20,13 @@ const BINS: usize = CELLS * CELLS * DIRECTIONS;
 /// Samples a side that share in a cell.
 const SHARING: usize = 2 * SAMPLES_PER_CELL;
 
+/// Pixels around a keypoint's that its descriptor depends on, with cells of `cell` pixels: the turned grid's corner, and the
+/// pixels around it that gradients are taken from.
+pub fn reach(cell: f32) -> usize {
+    let corner = 0.5 * (SIDE - 1) as f32 / SAMPLES_PER_CELL as f32 * std::f32::consts::SQRT_2;
+    (corner * cell) as usize + 4
+}
+
 /// The shader. `points` are `SiftPoint`s; a descriptor is 32 words, four bins each, the first lowest.
 pub const SHADER: KernelSource = KernelSource {
     name: "descriptor",

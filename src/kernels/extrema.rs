@@ -18,7 +18,8 @@ pub const SHADER: KernelSource = KernelSource {
         include_str!("../../shaders/extrema.wgsl")
     ),
     workgroup: [256, 1, 1],
-    params: params_layout!(ExtremaParams: octaves, first_tiles, n_octaves, n_dogs, capacity, threshold),
+    params: params_layout!(ExtremaParams: octaves, first_tiles, n_octaves, n_dogs, capacity, threshold,
+        first_row, end_row, unused),
     bindings: &[Binding::read("gaussians"), Binding::read_write("candidates"), Binding::read_write("counts")],
 };
 
@@ -36,23 +37,40 @@ pub struct ExtremaParams {
     n_dogs: u32,
     capacity: u32,
     threshold: f32,
+    first_row: u32,
+    end_row: u32,
+    unused: [u32; 2],
 }
 
 impl ExtremaParams {
-    /// For the first `n_octaves` of `octaves`, of `n_dogs` DoG layers, 4 to 10, and room for `capacity` candidates.
+    /// For the first `n_octaves` of `octaves`, of `n_dogs` DoG layers, 4 to 10, and room for `capacity` candidates in `rows`,
+    /// counted from each shape's first.
     pub fn new(
         octaves: [OctaveShape; MAX_OCTAVES],
         n_octaves: usize,
         n_dogs: usize,
         threshold: f32,
         capacity: usize,
+        rows: Range<usize>,
     ) -> ExtremaParams {
         let mut first_tiles = [0; MAX_OCTAVES];
         for o in 1..MAX_OCTAVES {
             first_tiles[o] = first_tiles[o - 1] + n_tiles(&octaves[o - 1]);
         }
         let [n_octaves, n_dogs, capacity] = [n_octaves, n_dogs, capacity].map(|n| n as u32);
-        ExtremaParams { octaves, first_tiles, n_octaves, n_dogs, capacity, threshold }
+        let [first_row, end_row] = [rows.start, rows.end].map(|row| row as u32);
+        let unused = [0; 2];
+        ExtremaParams {
+            octaves,
+            first_tiles,
+            n_octaves,
+            n_dogs,
+            capacity,
+            threshold,
+            first_row,
+            end_row,
+            unused,
+        }
     }
 
     /// Workgroups of the dispatch.

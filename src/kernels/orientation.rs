@@ -14,6 +14,8 @@ pub const MAX_ORIENTATIONS: usize = 4;
 /// Largest radius of the window in pixels: scales up to 10.
 const MAX_RADIUS: usize = 45;
 const MAX_SIDE: usize = 2 * MAX_RADIUS + 1;
+/// Pixels around a keypoint's that its orientations depend on: the window, rounding, a gradient's neighbour.
+pub const REACH: usize = MAX_RADIUS + 2;
 const BINS: usize = 36;
 const SMOOTHINGS: usize = 6;
 const PEAK_RATIO: f32 = 0.8;

@@ -106,8 +106,10 @@ pub struct Extremum {
 
 /// Moves to another centre.
 const MAX_MOVES: usize = 5;
+/// Pixels around an extremum that its refinement looks at: moves, and two for derivatives.
+pub const REACH: usize = MAX_MOVES + 2;
 /// An offset beyond this belongs to the neighbour: more than a half, so that no pair of centres sends it to and fro.
-const MOVE_OFFSET: f32 = 0.6;
+pub const MOVE_OFFSET: f32 = 0.6;
 /// Newton steps after the first, with the gradient's higher terms.
 const CORRECTIONS: usize = 3;
 

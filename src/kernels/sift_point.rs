@@ -11,10 +11,10 @@ pub struct OctaveShape {
     pub begin: u32,
     /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
+    /// Height in pixels: all rows of the octave or a strip of them.
     pub height: u32,
-    /// Nothing.
-    pub unused: u32,
+    /// Row of the octave that the first of them is. Keypoints are in pixels of the octave.
+    pub first_row: u32,
 }
 
 impl OctaveShape {
@@ -25,7 +25,7 @@ impl OctaveShape {
         let mut begin = 0;
         for (shape, &(width, height)) in shapes[..sizes.len()].iter_mut().zip(sizes) {
             *shape =
-                OctaveShape { begin: begin as u32, width: width as u32, height: height as u32, unused: 0 };
+                OctaveShape { begin: begin as u32, width: width as u32, height: height as u32, first_row: 0 };
             begin += n_layers * width * height;
         }
         shapes

@@ -1,22 +1,23 @@
-//! The extraction on a device, in two submissions: scale space, extrema and their refinement; the host puts the points in
-//! order and says which stay; then orientations and descriptors of those.
+//! The extraction on a device, section by section, in two submissions each: scale space, extrema and their refinement; the
+//! host puts the points in order and says which stay; then orientations and descriptors of those. Most pictures are one
+//! section.
 
-use self::describe::Describer;
+use self::describe::{Described, Describer};
 use self::detect::Detector;
 use self::scale_space::GpuScaleSpace;
+use self::section::Section;
 use super::octaves::{OctaveSize, octave_sizes};
 use super::selection::rank;
 use super::{Point, SiftOptions};
-use crate::device::{DeviceError, Gpu, PassTime, Recording};
+use crate::device::{Buffer, DeviceError, Gpu, PassTime, Recording};
 use crate::gray::DeviceGray;
-use crate::message::Features;
+use crate::kernels::descriptor::OrientedPoint;
+use crate::message::{Descriptor, Features};
 
 mod describe;
 mod detect;
 mod scale_space;
-
-/// Extrema there is room for at first.
-const FIRST_ROOM: usize = 1 << 14;
+mod section;
 
 /// Extracts features of pictures of one size as [`extract_features`](super::extract_features) does.
 #[derive(Debug)]
@@ -25,9 +26,25 @@ pub struct GpuSift {
     options: SiftOptions,
     size: (usize, usize),
     octaves: Vec<OctaveSize>,
-    scale_space: GpuScaleSpace,
+    /// In one buffer, one after another.
+    sections: Vec<GpuScaleSpace>,
     detector: Detector,
     describer: Describer,
+}
+
+/// Room on the device. What comes out is the same for any.
+#[derive(Clone, Copy, Debug)]
+pub struct SiftRoom {
+    /// Extrema there is room for at first, and four times the features. It grows as pictures ask for it.
+    pub extrema: usize,
+    /// Bytes that the layers of a picture may take at once.
+    pub layer_bytes: u64,
+}
+
+impl Default for SiftRoom {
+    fn default() -> Self {
+        SiftRoom { extrema: 1 << 14, layer_bytes: 512 << 20 }
+    }
 }
 
 /// Makes a recording of the name.
@@ -39,11 +56,10 @@ impl GpuSift {
     /// # Errors
     /// The device has no memory for it, or a shader does not compile.
     pub fn new(gpu: &Gpu, options: SiftOptions, size: (usize, usize)) -> Result<GpuSift, DeviceError> {
-        GpuSift::with_room(gpu, options, size, FIRST_ROOM)
+        GpuSift::with_room(gpu, options, size, SiftRoom::default())
     }
 
-    /// With room for `room` extrema and a quarter as many features at first. It grows as pictures ask for it; what comes out
-    /// is the same.
+    /// The same with other room: layers lie in no more than the adapter binds at once either, if strips of two rows do.
     ///
     /// # Errors
     /// As `new`.
@@ -51,16 +67,24 @@ impl GpuSift {
         gpu: &Gpu,
         options: SiftOptions,
         size: (usize, usize),
-        room: usize,
+        room: SiftRoom,
     ) -> Result<GpuSift, DeviceError> {
         let octaves = octave_sizes(size, &options);
-        let scale_space = GpuScaleSpace::new(gpu, &options, size, &octaves)?;
+        let layer_bytes = room.layer_bytes.min(gpu.largest_binding_bytes());
+        let sections = Section::cut(&octaves, &options, layer_bytes as usize / size_of::<f32>());
+        let values = sections.iter().map(|section| GpuScaleSpace::values(&options, &octaves, section));
+        let gaussians = gpu.buffer::<f32>("gaussians", values.max().unwrap_or(0))?;
+        let layers = layers_between(gpu, &sections, &octaves)?;
+        let sections = sections.iter().map(|section| {
+            let ends = [section.octaves.start, section.octaves.end].map(|octave| layers[octave].as_ref());
+            GpuScaleSpace::new(gpu, &options, &octaves, section, &gaussians, ends)
+        });
         Ok(GpuSift {
             gpu: gpu.clone(),
             size,
-            detector: Detector::new(gpu, &options, &scale_space, room)?,
-            describer: Describer::new(gpu, &options, &scale_space, room / 4)?,
-            scale_space,
+            sections: sections.collect::<Result<_, _>>()?,
+            detector: Detector::new(gpu, &options, &gaussians, room.extrema)?,
+            describer: Describer::new(gpu, &options, &gaussians, room.extrema / 4)?,
             octaves,
             options,
         })
@@ -69,6 +93,11 @@ impl GpuSift {
     /// Width and height of its pictures.
     pub fn size(&self) -> (usize, usize) {
         self.size
+    }
+
+    /// How many sections a picture is cut into.
+    pub fn n_sections(&self) -> usize {
+        self.sections.len()
     }
 
     /// The features of a picture.
@@ -97,16 +126,31 @@ impl GpuSift {
 
     fn run(&mut self, record: Record, gray: &DeviceGray) -> Result<(Features, Vec<PassTime>), DeviceError> {
         assert_eq!(gray.size(), self.size, "size of a picture");
-        if self.octaves.is_empty() {
-            return Ok((Features::default(), Vec::new()));
-        }
         let mut times = Vec::new();
         let points = self.detect(record, gray, &mut times)?;
         let steps: Vec<f32> = self.octaves.iter().map(|octave| octave.step).collect();
-        let rank = rank(&points, &steps, self.size, self.options.max_features as usize);
-        let (keypoints, descriptors) =
-            self.describer.describe(record, &self.scale_space, &steps, &points, &rank, &mut times)?;
-        Ok((Features { keypoints, descriptors }, times))
+        let limit = self.options.max_features as usize;
+        let rank = rank(&points, &steps, self.size, limit);
+        let mut described = Vec::new();
+        // The layers of the last section are still there.
+        for (index, section) in self.sections.iter().enumerate().rev() {
+            let mut recording = record("features")?;
+            if index + 1 < self.sections.len() {
+                section.record(&mut recording, gray.values());
+            }
+            let is_own = |index: &&u32| {
+                let point = &points[**index as usize];
+                section.section.owns(point.octave, point.pixel[1])
+            };
+            let own_rank: Vec<u32> = rank.iter().filter(is_own).copied().collect();
+            described.push(self.describer.describe(recording, section, &points, &own_rank, &mut times)?);
+        }
+        let Described { oriented, descriptors } = merged(described, points.len(), &rank, limit);
+        let keypoint = |&OrientedPoint { point, angle }: &OrientedPoint| {
+            let point = &points[point as usize];
+            point.keypoint(&steps, point.scale(&self.options), angle)
+        };
+        Ok((Features { keypoints: oriented.iter().map(keypoint).collect(), descriptors }, times))
     }
 
     /// All extrema that keep the limits, ascending by `Point::order`, each once.
@@ -116,13 +160,55 @@ impl GpuSift {
         gray: &DeviceGray,
         times: &mut Vec<PassTime>,
     ) -> Result<Vec<Point>, DeviceError> {
-        let mut recording = record("scale space")?;
-        self.scale_space.record(&mut recording, gray);
-        let refined = self.detector.detect(record, recording, &self.scale_space, times)?;
-        let mut points = in_order(refined, &self.octaves, self.options.scales_per_octave as usize);
+        let mut points = Vec::new();
+        for section in &self.sections {
+            let mut recording = record("scale space")?;
+            section.record(&mut recording, gray.values());
+            points.extend(self.detector.detect(record, recording, section, times)?);
+        }
+        let mut points = in_order(points, &self.octaves, self.options.scales_per_octave as usize);
         points.dedup_by_key(|point| point.order());
         Ok(points)
     }
+}
+
+/// The first layers of octaves that a section begins with and another ends before.
+fn layers_between(
+    gpu: &Gpu,
+    sections: &[Section],
+    octaves: &[OctaveSize],
+) -> Result<Vec<Option<Buffer<f32>>>, DeviceError> {
+    let mut layers = vec![None; octaves.len() + 1];
+    for section in sections {
+        let (first, layer) = (section.octaves.start, &mut layers[section.octaves.start]);
+        if first > 0 && layer.is_none() {
+            *layer = Some(gpu.buffer("octave", octaves[first].pixels())?);
+        }
+    }
+    Ok(layers)
+}
+
+/// What was described of all sections in the order of `n_points` points: of those first in `rank` as many as the limit allows,
+/// which each section has kept for itself.
+fn merged(mut described: Vec<Described>, n_points: usize, rank: &[u32], limit: usize) -> Described {
+    if described.len() < 2 {
+        return described.pop().unwrap_or_default();
+    }
+    let all = described.into_iter().flat_map(|one| one.oriented.into_iter().zip(one.descriptors));
+    let mut all: Vec<(OrientedPoint, Descriptor)> = all.collect();
+    all.sort_by_key(|(oriented, _)| oriented.point);
+    let mut n_oriented = vec![0; n_points];
+    for (OrientedPoint { point, .. }, _) in &all {
+        n_oriented[*point as usize] += 1;
+    }
+    let (mut n, mut is_kept) = (0, vec![false; n_points]);
+    for &index in rank {
+        n += n_oriented[index as usize];
+        is_kept[index as usize] = n <= limit;
+    }
+    all.retain(|(oriented, _)| is_kept[oriented.point as usize]);
+    let (oriented, descriptors) = all.into_iter().unzip();
+    Described { oriented, descriptors }
 }
 
 /// Ascending by `Point::order`: by octave, layer and row with a list each, then by column within a list. Most are short.
@@ -161,6 +247,25 @@ fn in_order(points: Vec<Point>, octaves: &[OctaveSize], scales: usize) -> Vec<Po
 mod tests {
     use super::*;
     use crate::numerics::SplitMix64;
+
+    #[test]
+    fn sections_are_merged_in_the_order_of_points_within_the_limit() {
+        let described = |points: &[u32]| Described {
+            oriented: points.iter().map(|&point| OrientedPoint { point, angle: 0.0 }).collect(),
+            descriptors: points.iter().map(|&point| [point as u8; 128]).collect(),
+        };
+        let merged = |limit| {
+            let merged =
+                merged(vec![described(&[1, 3, 3]), described(&[0, 2, 2])], 5, &[3, 0, 4, 2, 1], limit);
+            assert!(merged.oriented.iter().zip(&merged.descriptors).all(|(o, d)| o.point == d[9] as u32));
+            merged.oriented.iter().map(|oriented| oriented.point).collect::<Vec<_>>()
+        };
+        assert_eq!(merged(6), [0, 1, 2, 2, 3, 3]);
+        assert_eq!(merged(5), [0, 2, 2, 3, 3]);
+        // Point 1 would have room, but does not come before point 2.
+        assert_eq!(merged(4), [0, 3, 3]);
+        assert_eq!(merged(2), [3, 3]);
+    }
 
     #[test]
     fn points_are_put_in_order() {

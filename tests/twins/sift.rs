@@ -118,7 +118,7 @@ impl Layers {
         for octave in 0..2 {
             let begin = layers.gaussians.len() as u32;
             layers.shapes[octave] =
-                OctaveShape { begin, width: width as u32, height: height as u32, unused: 0 };
+                OctaveShape { begin, width: width as u32, height: height as u32, first_row: 0 };
             layers.gaussians.extend(&layer);
             for l in 0..N_DOGS {
                 let coarser = blurred(&layer, width, height, &GaussianTaps::new(1.2 + 0.4 * l as f64));
@@ -160,7 +160,7 @@ impl Layers {
         let gaussians = gpu.buffer_with("gaussians", &self.gaussians)?;
         let candidates = gpu.buffer::<Candidate>("candidates", capacity)?;
         let counts = gpu.buffer::<u32>("counts", 2)?;
-        let params = ExtremaParams::new(self.shapes, 2, N_DOGS, THRESHOLD, capacity);
+        let params = ExtremaParams::new(self.shapes, 2, N_DOGS, THRESHOLD, capacity, 0..usize::MAX);
         let kernel = gpu.kernel(&extrema::SHADER, &[])?;
         let bound = kernel.bind(&params, &[&gaussians, &candidates, &counts])?;
         let mut recording = gpu.record("extrema");

@@ -1,5 +1,7 @@
 //! Extrema of all octaves and their refinement: two dispatches and a readback.
 
+use bytemuck::Zeroable;
+
 use super::Record;
 use super::scale_space::GpuScaleSpace;
 use crate::device::{AnyBuffer, Bound, Buffer, DeviceError, Gpu, PassTime, Readback, Recording};
@@ -23,23 +25,23 @@ pub struct Detector {
 /// Room for so many candidates, and what fills it.
 #[derive(Debug)]
 struct Room {
-    extrema: (Bound, [u32; 3]),
-    refine: (Bound, [u32; 3]),
+    extrema: Bound,
+    refine: Bound,
     points: Buffer<RefinedPoint>,
     points_on_host: Readback<RefinedPoint>,
 }
 
 impl Detector {
-    /// For the layers of `scale_space`, with room for so many candidates at first.
+    /// For layers in `gaussians`, with room for so many candidates at first.
     pub fn new(
         gpu: &Gpu,
         options: &SiftOptions,
-        scale_space: &GpuScaleSpace,
+        gaussians: &Buffer<f32>,
         room: usize,
     ) -> Result<Detector, DeviceError> {
         let counts = gpu.buffer("counts", 2)?;
         Ok(Detector {
-            room: Room::new(gpu, options, scale_space, &counts, room)?,
+            room: Room::new(gpu, gaussians, &counts, room)?,
             counts,
             counts_on_host: gpu.readback("counts", 2)?,
             n_expected: room / 4,
@@ -59,8 +61,11 @@ impl Detector {
         loop {
             let n_read = self.n_expected.min(self.room.points.len());
             self.gpu.write(&self.counts, 0, &[0, 0]);
-            recording.pass("extrema").dispatch(&self.room.extrema.0, self.room.extrema.1);
-            recording.pass("refinement").dispatch(&self.room.refine.0, self.room.refine.1);
+            let (extrema, refine) = self.params(scale_space);
+            self.room.extrema.set(&extrema);
+            self.room.refine.set(&refine);
+            recording.pass("extrema").dispatch(&self.room.extrema, extrema.groups());
+            recording.pass("refinement").dispatch(&self.room.refine, refine.groups());
             recording.read(&self.counts, 0..2, &self.counts_on_host);
             recording.read(&self.room.points, 0..n_read, &self.room.points_on_host);
             times.extend(recording.submit()?.wait()?);
@@ -68,7 +73,7 @@ impl Detector {
             let [n_candidates, n_points] = [counts[0] as usize, counts[1] as usize];
             if n_candidates > self.room.points.len() {
                 let room = n_candidates.next_power_of_two();
-                self.room = Room::new(&self.gpu, &self.options, scale_space, &self.counts, room)?;
+                self.room = Room::new(&self.gpu, &scale_space.gaussians, &self.counts, room)?;
                 recording = record("extrema")?;
                 continue;
             }
@@ -83,28 +88,33 @@ impl Detector {
             return Ok(points[..n_points].iter().map(point_of).collect());
         }
     }
+
+    fn params(&self, scale_space: &GpuScaleSpace) -> (ExtremaParams, RefineParams) {
+        let GpuScaleSpace { shapes, section, .. } = scale_space;
+        let n_dogs = self.options.scales_per_octave as usize + 2;
+        let (min_contrast, edge_ratio) = (self.options.min_contrast, self.options.edge_ratio);
+        let (room, rows) = (self.room.points.len(), section.own_within());
+        let extrema =
+            ExtremaParams::new(*shapes, section.octaves.end, n_dogs, 0.8 * min_contrast, room, rows);
+        let refine = RefineParams::new(*shapes, n_dogs, RefineLimits { min_contrast, edge_ratio }, room);
+        (extrema, refine)
+    }
 }
 
 impl Room {
     fn new(
         gpu: &Gpu,
-        options: &SiftOptions,
-        scale_space: &GpuScaleSpace,
+        gaussians: &Buffer<f32>,
         counts: &Buffer<u32>,
         room: usize,
     ) -> Result<Room, DeviceError> {
-        let GpuScaleSpace { shapes, n_octaves, gaussians, .. } = scale_space;
-        let n_dogs = options.scales_per_octave as usize + 2;
-        let limits = RefineLimits { min_contrast: options.min_contrast, edge_ratio: options.edge_ratio };
         let candidates = gpu.buffer::<Candidate>("candidates", room)?;
         let points = gpu.buffer::<RefinedPoint>("points", room)?;
-        let threshold = 0.8 * options.min_contrast;
-        let params = ExtremaParams::new(*shapes, *n_octaves, n_dogs, threshold, room);
+        let params = ExtremaParams::zeroed();
         let extrema = gpu.kernel(&extrema::SHADER, &[])?.bind(&params, &[gaussians, &candidates, counts])?;
-        let extrema = (extrema, params.groups());
-        let params = RefineParams::new(*shapes, n_dogs, limits, room);
+        let params = RefineParams::zeroed();
         let buffers: [&dyn AnyBuffer; 4] = [gaussians, &candidates, counts, &points];
-        let refine = (gpu.kernel(&refine::SHADER, &[])?.bind(&params, &buffers)?, params.groups());
+        let refine = gpu.kernel(&refine::SHADER, &[])?.bind(&params, &buffers)?;
         Ok(Room { extrema, refine, points_on_host: gpu.readback("points", room)?, points })
     }
 }
