@@ -142,6 +142,8 @@ pub struct StageRecord {
     pub name: String,
     /// Firings.
     pub count: u64,
+    /// Time of all firings in seconds: beside the run's, how near it was to being the stage that all others wait for.
+    pub busy_s: f64,
     /// Time of a firing.
     pub busy_ms: Quantiles,
     /// Wait for the inputs before a firing.

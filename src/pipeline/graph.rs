@@ -157,6 +157,18 @@ impl Graph {
 }
 
 impl CheckedGraph {
+    /// Puts a stage of the same ends in the place of the one of that name.
+    ///
+    /// # Panics
+    /// There is none, or its ends are others.
+    pub fn replace(&mut self, name: &str, stage: Box<dyn AnyStage>) {
+        let ends = |stage: &dyn AnyStage| (stage.takes(), stage.gives());
+        let node = self.0.nodes.iter_mut().find(|node| node.name == name);
+        let node = node.unwrap_or_else(|| panic!("the graph has no stage {name}"));
+        assert_eq!(ends(&*stage), ends(&*node.stage), "ends of {name}");
+        node.stage = stage;
+    }
+
     /// Lets an observer see every message of type `M` that a stage takes on its main edge.
     pub fn observe<M: Message>(&mut self, stage: &str, mut observer: impl FnMut(&M) + Send + 'static) {
         if let Some(node) = self.0.nodes.iter_mut().find(|node| node.name == stage) {

@@ -8,20 +8,30 @@ use crate::record::{Quantiles, StageRecord};
 
 /// Collects times at a resolution of 0.1 %, in microseconds.
 #[derive(Debug)]
-pub(crate) struct Times(Histogram<u64>);
+pub(crate) struct Times {
+    micros: Histogram<u64>,
+    sum: Duration,
+}
 
 impl Times {
     pub(crate) fn new() -> Self {
-        Times(Histogram::new(3).expect("three digits are a valid resolution"))
+        let micros = Histogram::new(3).expect("three digits are a valid resolution");
+        Times { micros, sum: Duration::ZERO }
     }
 
     pub(crate) fn add(&mut self, time: Duration) {
-        self.0.record(time.as_micros() as u64).expect("the histogram grows");
+        self.micros.record(time.as_micros() as u64).expect("the histogram grows");
+        self.sum += time;
+    }
+
+    /// Of all times.
+    pub(crate) fn sum_s(&self) -> f64 {
+        self.sum.as_secs_f64()
     }
 
     pub(crate) fn quantiles(&self) -> Quantiles {
-        let ms = |q| self.0.value_at_quantile(q) as f64 / 1000.0;
-        Quantiles { p50: ms(0.5), p90: ms(0.9), p99: ms(0.99), max: self.0.max() as f64 / 1000.0 }
+        let ms = |q| self.micros.value_at_quantile(q) as f64 / 1000.0;
+        Quantiles { p50: ms(0.5), p90: ms(0.9), p99: ms(0.99), max: self.micros.max() as f64 / 1000.0 }
     }
 }
 
@@ -56,6 +66,7 @@ mod tests {
     fn long_times_are_kept_to_a_thousandth() {
         let mut times = Times::new();
         (1..=100).for_each(|i| times.add(Duration::from_millis(100 * i)));
+        assert!((times.sum_s() - 505.0).abs() < 1e-9);
         let Quantiles { p50, p90, p99, max } = times.quantiles();
         for (measured, expected) in [(p50, 5000.0), (p90, 9000.0), (p99, 9900.0), (max, 10_000.0)] {
             assert!((measured / expected - 1.0).abs() < 1e-3, "{measured} is not {expected}");

@@ -220,6 +220,7 @@ impl<'a> Worker<'a> {
     fn report(self) -> StageRecord {
         StageRecord {
             count: self.count,
+            busy_s: self.busy.sum_s(),
             busy_ms: self.busy.quantiles(),
             wait_in_ms: self.wait_in.quantiles(),
             wait_out_ms: self.wait_out.quantiles(),
