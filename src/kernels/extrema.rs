@@ -23,8 +23,8 @@ pub const SHADER: KernelSource = KernelSource {
     bindings: &[Binding::read("gaussians"), Binding::read_write("candidates"), Binding::read_write("counts")],
 };
 
-/// Columns and rows of what a workgroup of the shader looks through.
-const TILE: [usize; 2] = [32, 8];
+/// Pixels along a side of what a workgroup of the shader looks through.
+const TILE: u32 = 30;
 
 /// Parameters of the shader.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
@@ -81,7 +81,7 @@ impl ExtremaParams {
 }
 
 fn n_tiles(octave: &OctaveShape) -> u32 {
-    octave.width.div_ceil(TILE[0] as u32) * octave.height.div_ceil(TILE[1] as u32)
+    octave.width.div_ceil(TILE) * octave.height.div_ceil(TILE)
 }
 
 /// An extremum as the shader leaves it for `refine`.
