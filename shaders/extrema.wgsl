@@ -87,8 +87,8 @@ fn main(
     var places = octave.begin + nearest_rows * octave.width + clamp(x, 1u, octave.width) - 1u;
     let tile_rows = row + vec4u(0u, 1u, 2u, 3u);
     let are_rows_inside = (tile_rows >= vec4u(1u)) & (tile_rows <= vec4u(TILE))
-        & (rows > vec4u(max(MARGIN, params.first_row)))
-        & (rows <= vec4u(min(octave.height - MARGIN, params.end_row)));
+        & (rows > vec4u(MARGIN)) & (rows + MARGIN <= vec4u(octave.height))
+        & (rows > vec4u(params.first_row)) & (rows <= vec4u(params.end_row));
     let is_column_inside = column >= 1u && column <= TILE && x > MARGIN && x + MARGIN <= octave.width;
     let is_inside = are_rows_inside & vec4<bool>(is_column_inside);
     let own_place = row * SIDE + column;

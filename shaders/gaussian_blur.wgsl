@@ -2,22 +2,20 @@
 //
 // A sum begins with the centre and adds the pairs of equal taps outwards. Border clamped. A job blurs the layer at `finer`
 // to the one at `coarser`, and may put every second pixel of every second row at `halved`: the next octave's first layer.
-// One workgroup: 32 x 32 pixels of one of the jobs; one invocation: first runs of four rows, then four pixels of a row.
+// Taps of a job that has less than `RADIUS` end with zeros, which change no bit.
+// One workgroup: a tile of one of the jobs; one invocation: first a run of a column, then a run of a row.
 // Same bits as the twin where the device does not fuse.
 
 struct BlurJob {
+    taps: array<vec4f, 9>,
     finer: u32,
     coarser: u32,
     halved: u32,
     width: u32,
     height: u32,
-    first_tap: u32,
-    radius: u32,
     tiles_a_row: u32,
     n_tiles: u32,
     is_halved: u32,
-    unused_a: u32,
-    unused_b: u32,
 }
 
 struct Params {
@@ -25,57 +23,61 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage> taps: array<f32>;
-@group(0) @binding(2) var<storage, read_write> layers: array<f32>;
+@group(0) @binding(1) var<storage, read_write> layers: array<f32>;
 
+const RADIUS = 8u;
 const LANES = 256u;
-const TILE = 32u;
-const RUN = 4u;
-const MAX_RADIUS = 32u;
-// Columns lie one behind the other, a value apart: lanes that walk along either side of the tile meet in no bank.
-const COLUMN = TILE + 1u;
+const TILE_COLUMNS = 112u;
+const TILE_ROWS = 16u;
+// Pixels of a column, of a row, that a lane blurs at once.
+const RUN_Y = 8u;
+const RUN_X = 7u;
+const SPAN_Y = RUN_Y + 2u * RADIUS;
+const SPAN_X = RUN_X + 2u * RADIUS;
+// Columns with those around them, a lane each. Rows lie two values apart and runs are odd, so that lanes that walk along
+// runs of all rows, two of each, meet in no bank.
+const COLUMNS = 128u;
+const STRIDE = COLUMNS + 2u;
 
-var<workgroup> blurred: array<f32, (TILE + 2u * MAX_RADIUS) * COLUMN>;
+var<workgroup> blurred: array<f32, TILE_ROWS * STRIDE>;
 
-fn finer_pixel(job: BlurJob, column: u32, y: i32) -> f32 {
-    return layers[column + u32(clamp(y, 0, i32(job.height) - 1)) * job.width];
+fn tap(which: u32, i: u32) -> f32 {
+    return params.jobs[which].taps[i / 4u][i % 4u];
 }
 
-// Four pixels of a column, from row `y` on.
-fn blur_y(job: BlurJob, x: i32, y: i32) -> vec4f {
-    let column = job.finer + u32(clamp(x, 0, i32(job.width) - 1));
-    var before = vec4f(
-        finer_pixel(job, column, y),
-        finer_pixel(job, column, y + 1),
-        finer_pixel(job, column, y + 2),
-        finer_pixel(job, column, y + 3),
-    );
-    var after = before;
-    var sum = taps[job.first_tap] * before;
-    for (var t = 1; t <= i32(job.radius); t++) {
-        before = vec4f(finer_pixel(job, column, y - t), before.xyz);
-        after = vec4f(after.yzw, finer_pixel(job, column, y + 3 + t));
-        sum += taps[job.first_tap + u32(t)] * (before + after);
+// A run of a column, from `row` of the tile on.
+fn blur_y(which: u32, corner: vec2u, column: u32, row: u32) {
+    let end = vec2i(i32(params.jobs[which].width), i32(params.jobs[which].height)) - 1;
+    let at = vec2i(corner + vec2u(column, row)) - i32(RADIUS);
+    let first = params.jobs[which].finer + u32(clamp(at.x, 0, end.x));
+    var values: array<f32, SPAN_Y>;
+    for (var i = 0u; i < SPAN_Y; i++) { // unroll
+        values[i] = layers[first + u32(clamp(at.y + i32(i), 0, end.y)) * params.jobs[which].width];
     }
-    return sum;
+    for (var i = 0u; i < RUN_Y; i++) { // unroll
+        var sum = tap(which, 0u) * values[i + RADIUS];
+        for (var t = 0u; t < RADIUS; t++) { // unroll
+            sum += tap(which, t + 1u) * (values[i + RADIUS - 1u - t] + values[i + RADIUS + 1u + t]);
+        }
+        blurred[(row + i) * STRIDE + column] = sum;
+    }
 }
 
-// Four pixels of a row, `centre` being the first of them in the workgroup's memory.
-fn blur_x(job: BlurJob, centre: u32) -> vec4f {
-    var before = vec4f(
-        blurred[centre],
-        blurred[centre + COLUMN],
-        blurred[centre + 2u * COLUMN],
-        blurred[centre + 3u * COLUMN],
-    );
-    var after = before;
-    var sum = taps[job.first_tap] * before;
-    for (var t = 1u; t <= job.radius; t++) {
-        before = vec4f(blurred[centre - t * COLUMN], before.xyz);
-        after = vec4f(after.yzw, blurred[centre + (3u + t) * COLUMN]);
-        sum += taps[job.first_tap + t] * (before + after);
+// A run of a row, from `first` of the workgroup's memory on.
+fn blur_x(which: u32, first: u32) -> array<f32, RUN_X> {
+    var values: array<f32, SPAN_X>;
+    for (var i = 0u; i < SPAN_X; i++) { // unroll
+        values[i] = blurred[first + i];
     }
-    return sum;
+    var sums: array<f32, RUN_X>;
+    for (var i = 0u; i < RUN_X; i++) { // unroll
+        var sum = tap(which, 0u) * values[i + RADIUS];
+        for (var t = 0u; t < RADIUS; t++) { // unroll
+            sum += tap(which, t + 1u) * (values[i + RADIUS - 1u - t] + values[i + RADIUS + 1u + t]);
+        }
+        sums[i] = sum;
+    }
+    return sums;
 }
 
 @compute @workgroup_size(256)
@@ -85,43 +87,36 @@ fn main(
     @builtin(local_invocation_index) lane: u32,
 ) {
     var tile = flat_index(group, groups, 0u, 1u);
-    var job = params.jobs[0];
-    if tile >= job.n_tiles {
-        tile -= job.n_tiles;
-        job = params.jobs[1];
+    var which = 0u;
+    if tile >= params.jobs[0].n_tiles {
+        tile -= params.jobs[0].n_tiles;
+        which = 1u;
     }
-    let corner = TILE * vec2u(tile % job.tiles_a_row, tile / job.tiles_a_row);
-    let n_columns = TILE + 2u * job.radius;
-    for (var i = lane; i < n_columns * TILE / RUN; i += LANES) {
-        let column = i % n_columns;
-        let row = RUN * (i / n_columns);
-        let x = i32(corner.x + column) - i32(job.radius);
-        let sums = blur_y(job, x, i32(corner.y + row));
-        let place = column * COLUMN + row;
-        blurred[place] = sums.x;
-        blurred[place + 1u] = sums.y;
-        blurred[place + 2u] = sums.z;
-        blurred[place + 3u] = sums.w;
+    let tiles_a_row = params.jobs[which].tiles_a_row;
+    let corner = vec2u(TILE_COLUMNS * (tile % tiles_a_row), TILE_ROWS * (tile / tiles_a_row));
+    let column = lane % COLUMNS;
+    if column < TILE_COLUMNS + 2u * RADIUS {
+        blur_y(which, corner, column, RUN_Y * (lane / COLUMNS));
     }
     workgroupBarrier();
-    let first = RUN * (lane / TILE);
-    let row = lane % TILE;
-    let sums = blur_x(job, (job.radius + first) * COLUMN + row);
+    let first = lane % TILE_ROWS * STRIDE + RUN_X * (lane / TILE_ROWS);
+    let sums = blur_x(which, first);
     workgroupBarrier();
-    let place = first * COLUMN + row;
-    blurred[place] = sums.x;
-    blurred[place + COLUMN] = sums.y;
-    blurred[place + 2u * COLUMN] = sums.z;
-    blurred[place + 3u * COLUMN] = sums.w;
+    for (var i = 0u; i < RUN_X; i++) { // unroll
+        blurred[first + i] = sums[i];
+    }
     workgroupBarrier();
-    for (var k = 0u; k < RUN; k++) {
-        let own_row = lane / TILE + k * (LANES / TILE);
-        let pixel = corner + vec2u(lane % TILE, own_row);
-        if pixel.x < job.width && pixel.y < job.height {
-            let value = blurred[(lane % TILE) * COLUMN + own_row];
-            layers[job.coarser + pixel.y * job.width + pixel.x] = value;
-            if job.is_halved == 1u && all(pixel % 2u == vec2u(0u)) {
-                layers[job.halved + pixel.y / 2u * ((job.width + 1u) / 2u) + pixel.x / 2u] = value;
+    let x = corner.x + column;
+    let job = params.jobs[which];
+    if column < TILE_COLUMNS && x < job.width {
+        for (var row = lane / COLUMNS; row < TILE_ROWS; row += LANES / COLUMNS) {
+            let y = corner.y + row;
+            if y < job.height {
+                let value = blurred[row * STRIDE + column];
+                layers[job.coarser + y * job.width + x] = value;
+                if job.is_halved == 1u && x % 2u == 0u && y % 2u == 0u {
+                    layers[job.halved + y / 2u * ((job.width + 1u) / 2u) + x / 2u] = value;
+                }
             }
         }
     }

@@ -1,12 +1,14 @@
 // Sub-pixel position of DoG extrema; weak ones and those on edges are dropped.
 //
 // Newton steps, a neighbour taken as the new centre while it is nearer. `layer` of a point is its nearest, `level` the
-// refined one. Their order is any, and two candidates may give one point twice.
+// refined one. Their order is any, and two candidates may give one point twice. `strengths` counts, by cells and bins, those
+// that are where their candidate was: each of them is another point.
 // One invocation: one candidate.
 // Same bits as the twin where the device does not fuse.
 
 struct Params {
     octaves: array<OctaveShape, 16>,
+    grid: StrengthGrid,
     n_dogs: u32,
     capacity: u32,
     min_contrast: f32,
@@ -16,22 +18,12 @@ struct Params {
     unused: vec2u,
 }
 
-struct RefinedPoint {
-    octave: u32,
-    layer: u32,
-    x: f32,
-    y: f32,
-    level: f32,
-    value: f32,
-    column: u32,
-    row: u32,
-}
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage> gaussians: array<f32>;
 @group(0) @binding(2) var<storage> candidates: array<Candidate>;
 @group(0) @binding(3) var<storage, read_write> counts: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read_write> points: array<RefinedPoint>;
+@group(0) @binding(5) var<storage, read_write> strengths: array<atomic<u32>>;
 
 const MAX_MOVES = 5;
 const MOVE_OFFSET = 0.6;
@@ -191,7 +183,8 @@ fn main(
     let candidate = candidates[index];
     let octave = params.octaves[candidate.octave];
     let sizes = vec3i(i32(octave.width), i32(octave.height), i32(params.n_dogs));
-    var pixel = vec3i(i32(candidate.x), i32(candidate.y), i32(candidate.layer));
+    let start = vec3i(i32(candidate.x), i32(candidate.y), i32(candidate.layer));
+    var pixel = start;
     for (var moves = 0; moves <= MAX_MOVES; moves++) {
         let around = neighbourhood(octave, pixel);
         let step = offset_to_extremum(around);
@@ -208,6 +201,10 @@ fn main(
                 let layer = u32(pixel.z);
                 points[atomicAdd(&counts[POINTS], 1u)] =
                     RefinedPoint(candidate.octave, layer, at.x, at.y, at.z, value, nearest.x, nearest.y);
+                if all(pixel == start) {
+                    let cell = cell_of(params.grid, candidate.octave, at.x, at.y);
+                    atomicAdd(&strengths[STRENGTH_BINS * cell + bin_of(params.grid, value)], 1u);
+                }
             }
             return;
         }

@@ -27,6 +27,9 @@ pub mod refine;
 pub mod scan;
 pub mod scharr;
 pub mod sift_point;
+pub mod strength;
+pub mod strongest;
+mod unroll;
 pub mod upsample;
 
 use std::sync::Arc;
@@ -35,7 +38,7 @@ use crate::device::KernelSource;
 use crate::picture::GrayImage;
 
 /// The kernels that have a shader.
-pub const KERNELS: [&KernelSource; 25] = [
+pub const KERNELS: [&KernelSource; 26] = [
     &gray_luma::SHADER,
     &gray_rgb::SHADER,
     &pyramid_down::SHADER,
@@ -55,6 +58,7 @@ pub const KERNELS: [&KernelSource; 25] = [
     &gaussian_blur::SHADER,
     &extrema::SHADER,
     &refine::SHADER,
+    &strongest::SHADER,
     &orientation::SHADER,
     &orientation_select::SHADER,
     &descriptor::SHADER,

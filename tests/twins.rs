@@ -45,7 +45,7 @@ type Outcome = Result<(), Failed>;
 type Check = fn(&Gpu, &RgbImage) -> Outcome;
 
 /// A comparison for each kernel.
-const CHECKS: [(&str, Check); 25] = [
+const CHECKS: [(&str, Check); 26] = [
     ("gray_luma", gray::gray_luma),
     ("gray_rgb", gray::gray_rgb),
     ("pyramid_down", pyramid::pyramid_down),
@@ -65,6 +65,7 @@ const CHECKS: [(&str, Check); 25] = [
     ("gaussian_blur", sift::gaussian_blur),
     ("extrema", sift::extrema),
     ("refine", sift::refine),
+    ("strongest", sift::strongest),
     ("orientation", keypoints::orientation),
     ("orientation_select", sift::orientation_select),
     ("descriptor", keypoints::descriptor),

@@ -6,6 +6,7 @@ struct Candidate {
     layer: u32,
 }
 
-// Counts: of candidates, of points.
+// Counts: of candidates, of points, of the strongest.
 const CANDIDATES = 0u;
 const POINTS = 1u;
+const STRONGEST = 2u;

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use parking_lot::Mutex;
 use wgpu::BufferUsages;
 
 use super::buffer::{Allocation, AnyBuffer};
@@ -113,6 +114,8 @@ pub struct Bound {
     pub(super) kernel: Kernel,
     pub(super) group: wgpu::BindGroup,
     params: Arc<Allocation>,
+    /// What the parameters are.
+    values: Arc<Mutex<Vec<u8>>>,
     /// Keeps the account of what the group keeps alive.
     _buffers: Vec<Arc<Allocation>>,
 }
@@ -271,22 +274,27 @@ impl Kernel {
             what: format!("the buffers of {name}"),
             message: error.to_string(),
         })?;
-        let bound = Bound { kernel: self.clone(), group, params: params_memory, _buffers: memory };
+        let values = Arc::default();
+        let bound = Bound { kernel: self.clone(), group, params: params_memory, values, _buffers: memory };
         bound.set(params);
         Ok(bound)
     }
 }
 
 impl Bound {
-    /// Other parameters from the next submission on. Two dispatches of one submission see the same: bind twice where
-    /// they must differ.
+    /// Other parameters from the next submission on; nothing is written where they are the same. Two dispatches of one
+    /// submission see the same: bind twice where they must differ.
     ///
     /// # Panics
     /// The size of `params` is not the source's.
     pub fn set<P: Pod>(&self, params: &P) {
         let source = self.kernel.source;
         assert_eq!(size_of::<P>(), source.params.size, "parameters of {}", source.name);
-        self.kernel.gpu.0.queue.write_buffer(&self.params.raw, 0, bytemuck::bytes_of(params));
+        let (bytes, mut values) = (bytemuck::bytes_of(params), self.values.lock());
+        if *values != bytes {
+            self.kernel.gpu.0.queue.write_buffer(&self.params.raw, 0, bytes);
+            *values = bytes.to_vec();
+        }
     }
 
     /// What the files declare.

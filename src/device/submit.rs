@@ -183,6 +183,13 @@ impl Recording {
         self
     }
 
+    /// Makes all of a buffer zero, behind what is recorded so far.
+    pub fn clear<T: Pod>(&mut self, buffer: &Buffer<T>) -> &mut Self {
+        self.pass = None;
+        self.encoder.clear_buffer(&buffer.memory.raw, 0, None);
+        self
+    }
+
     fn copy_to_host<T>(&mut self, from: &Allocation, start: u64, bytes: u64, to: &Readback<T>, wanted: u64) {
         let is_taken = self.copies.iter().any(|copy| Arc::ptr_eq(&copy.memory, &to.memory));
         assert!(!is_taken, "a second copy to a readback in \"{}\"", self.label);

@@ -2,9 +2,10 @@
 //! outwards. Taps reach to 4 sigma and sum to 1. Border clamped; centres stay where they are.
 //! One invocation: a block of rows. On the device one dispatch blurs a layer of each of two octaves.
 
-use crate::device::{Binding, KernelSource, params_layout};
+use super::unroll::unrolled;
+use crate::device::{Binding, Bound, Buffer, DeviceError, Gpu, KernelSource, params_layout};
 
-/// The shader.
+/// The shader for radii up to 8, its loops not written out: see `bind`.
 pub const SHADER: KernelSource = KernelSource {
     name: "gaussian_blur",
     wgsl: concat!(
@@ -13,88 +14,108 @@ pub const SHADER: KernelSource = KernelSource {
     ),
     workgroup: [256, 1, 1],
     params: params_layout!(GaussianBlurParams: jobs),
-    bindings: &[Binding::read("taps"), Binding::read_write("layers")],
+    bindings: &[Binding::read_write("layers")],
 };
 
-/// Pixels along a side of what a workgroup of the shader blurs.
-const TILE: usize = 32;
+/// Columns that a workgroup of the shader reads.
+const COLUMNS: usize = 128;
+/// Rows of what a workgroup of the shader blurs.
+const TILE_ROWS: usize = 16;
+/// Pixels of a column that a lane blurs at once.
+const RUN_Y: usize = 8;
+/// Lanes that share a row.
+const LANES_A_ROW: usize = 16;
+
+/// Columns of what a workgroup blurs with a radius: runs of an odd number.
+const fn tile_columns(radius: usize) -> usize {
+    let most = (COLUMNS - 2 * radius) / LANES_A_ROW;
+    (most - (most + 1) % 2) * LANES_A_ROW
+}
+
+/// A layer to blur.
+#[derive(Clone, Debug)]
+pub struct BlurJob {
+    /// Width and height.
+    pub size: [usize; 2],
+    /// First values of the layer it reads and of the one it makes.
+    pub layers: [usize; 2],
+    /// First value of what gets every second pixel of every second row, if anything does.
+    pub halved: Option<usize>,
+    /// The filter.
+    pub taps: GaussianTaps,
+}
+
+/// Ties the shader to one job or two, neither of which reads what the other writes, in `layers`; with its workgroups.
+///
+/// # Errors
+/// The shader does not compile, or the device has no memory.
+///
+/// # Panics
+/// There are more jobs.
+pub fn bind(gpu: &Gpu, jobs: &[BlurJob], layers: &Buffer<f32>) -> Result<(Bound, [u32; 3]), DeviceError> {
+    let radius = jobs.iter().map(|job| job.taps.radius).max().unwrap_or(1);
+    let params = GaussianBlurParams::new(jobs, radius);
+    let bound = gpu.kernel_of_text(&SHADER, &text(radius))?.bind(&params, &[layers])?;
+    let n_tiles: u32 = params.jobs.iter().map(|job| job.n_tiles).sum();
+    Ok((bound, SHADER.flat_groups(n_tiles as usize * SHADER.workgroup[0] as usize)))
+}
+
+/// The shader with its loops written out for a radius.
+fn text(radius: usize) -> String {
+    let columns = tile_columns(radius);
+    let run_x = columns / LANES_A_ROW;
+    let constants = [("RADIUS", 8, radius), ("TILE_COLUMNS", 112, columns), ("RUN_X", 7, run_x)];
+    let text = constants.iter().fold(SHADER.wgsl.to_owned(), |text, (name, usual, value)| {
+        text.replacen(&format!("const {name} = {usual}u;"), &format!("const {name} = {value}u;"), 1)
+    });
+    let spans = [("SPAN_Y", RUN_Y + 2 * radius), ("SPAN_X", run_x + 2 * radius)];
+    unrolled(text, &[("RADIUS", radius), ("RUN_Y", RUN_Y), ("RUN_X", run_x), spans[0], spans[1]])
+}
 
 /// Parameters of the shader.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct GaussianBlurParams {
-    jobs: [BlurJob; 2],
+struct GaussianBlurParams {
+    jobs: [JobParams; 2],
 }
 
-/// A layer to blur.
+/// A `BlurJob` as the shader has it.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct BlurJob {
+struct JobParams {
+    taps: [[f32; 4]; MAX_RADIUS / 4 + 1],
     finer: u32,
     coarser: u32,
     halved: u32,
     width: u32,
     height: u32,
-    first_tap: u32,
-    radius: u32,
     tiles_a_row: u32,
     n_tiles: u32,
     is_halved: u32,
-    unused: [u32; 2],
-}
-
-impl BlurJob {
-    /// Blurs the layer of `size` whose first value is `finer` to the one at `coarser`, with the taps from `first_tap` on.
-    /// Every second pixel of every second row goes to `halved` too, if that is given.
-    pub fn new(
-        size: [usize; 2],
-        [finer, coarser]: [usize; 2],
-        halved: Option<usize>,
-        taps: &GaussianTaps,
-        first_tap: usize,
-    ) -> BlurJob {
-        let tiles = size.map(|side| side.div_ceil(TILE));
-        BlurJob {
-            finer: finer as u32,
-            coarser: coarser as u32,
-            halved: halved.unwrap_or(0) as u32,
-            width: size[0] as u32,
-            height: size[1] as u32,
-            first_tap: first_tap as u32,
-            radius: taps.radius as u32,
-            tiles_a_row: tiles[0] as u32,
-            n_tiles: (tiles[0] * tiles[1]) as u32,
-            is_halved: halved.is_some() as u32,
-            unused: [0; 2],
-        }
-    }
-
-    /// First values of the layers it reads and makes.
-    pub fn layers(&self) -> [usize; 2] {
-        [self.finer as usize, self.coarser as usize]
-    }
-
-    /// First value of the halved layer it makes, if it makes one.
-    pub fn halved(&self) -> Option<usize> {
-        (self.is_halved == 1).then_some(self.halved as usize)
-    }
 }
 
 impl GaussianBlurParams {
-    /// One job or two, neither of which reads what the other writes.
-    ///
-    /// # Panics
-    /// There are more.
-    pub fn new(jobs: &[BlurJob]) -> GaussianBlurParams {
+    /// For tiles of the shader for `radius`.
+    fn new(jobs: &[BlurJob], radius: usize) -> GaussianBlurParams {
         let mut params = GaussianBlurParams::default();
-        params.jobs[..jobs.len()].copy_from_slice(jobs);
+        for (params, BlurJob { size, layers, halved, taps }) in params.jobs[..jobs.len()].iter_mut().zip(jobs)
+        {
+            let tiles = [size[0].div_ceil(tile_columns(radius)), size[1].div_ceil(TILE_ROWS)];
+            let mut all_taps = [[0.0; 4]; MAX_RADIUS / 4 + 1];
+            all_taps.as_flattened_mut()[..=taps.radius].copy_from_slice(taps.one_side());
+            *params = JobParams {
+                taps: all_taps,
+                finer: layers[0] as u32,
+                coarser: layers[1] as u32,
+                halved: halved.unwrap_or(0) as u32,
+                width: size[0] as u32,
+                height: size[1] as u32,
+                tiles_a_row: tiles[0] as u32,
+                n_tiles: (tiles[0] * tiles[1]) as u32,
+                is_halved: halved.is_some() as u32,
+            };
+        }
         params
-    }
-
-    /// Workgroups of the dispatch.
-    pub fn groups(&self) -> [u32; 3] {
-        let n_tiles: u32 = self.jobs.iter().map(|job| job.n_tiles).sum();
-        SHADER.flat_groups(n_tiles as usize * SHADER.workgroup[0] as usize)
     }
 }
 
@@ -213,6 +234,7 @@ fn filter_span<'a, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::validate;
     use crate::numerics::SplitMix64;
 
     fn blurred(source: &[f32], width: usize, height: usize, sigma: f64) -> Vec<f32> {
@@ -220,6 +242,15 @@ mod tests {
         let mut scratch = vec![0.0; width + 2 * MAX_RADIUS];
         gaussian_blur(source, width, height, &GaussianTaps::new(sigma), 0, &mut scratch, &mut target);
         target
+    }
+
+    #[test]
+    fn the_shader_is_valid_for_every_radius() {
+        for radius in 1..=MAX_RADIUS {
+            let text = text(radius);
+            assert!(text.contains(&format!("const RADIUS = {radius}u;")) && !text.contains("// unroll"));
+            validate(&text).unwrap_or_else(|error| panic!("radius {radius}: {error}"));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use super::extrema::MARGIN;
 use super::sift_point::{MAX_OCTAVES, OctaveShape};
+use super::strength::StrengthGrid;
 use crate::device::{Binding, KernelSource, params_layout};
 
 /// The shader.
@@ -15,17 +16,20 @@ pub const SHADER: KernelSource = KernelSource {
         include_str!("../../shaders/shared/flat_index.wgsl"),
         include_str!("../../shaders/shared/sift_point.wgsl"),
         include_str!("../../shaders/shared/candidate.wgsl"),
+        include_str!("../../shaders/shared/refined_point.wgsl"),
+        include_str!("../../shaders/shared/strength.wgsl"),
         include_str!("../../shaders/refine.wgsl")
     ),
     workgroup: [64, 1, 1],
     params: params_layout!(
-        RefineParams: octaves, n_dogs, capacity, min_contrast, edge_ratio, six, twelve, unused
+        RefineParams: octaves, grid, n_dogs, capacity, min_contrast, edge_ratio, six, twelve, unused
     ),
     bindings: &[
         Binding::read("gaussians"),
         Binding::read("candidates"),
         Binding::read_write("counts"),
         Binding::read_write("points"),
+        Binding::read_write("strengths"),
     ],
 };
 
@@ -34,6 +38,7 @@ pub const SHADER: KernelSource = KernelSource {
 #[repr(C)]
 pub struct RefineParams {
     octaves: [OctaveShape; MAX_OCTAVES],
+    grid: StrengthGrid,
     n_dogs: u32,
     capacity: u32,
     min_contrast: f32,
@@ -44,16 +49,17 @@ pub struct RefineParams {
 }
 
 impl RefineParams {
-    /// For `octaves` of `n_dogs` DoG layers and up to `capacity` candidates.
+    /// For `octaves` of `n_dogs` DoG layers and up to `capacity` candidates. The shader counts strengths by `grid`.
     pub fn new(
         octaves: [OctaveShape; MAX_OCTAVES],
+        grid: StrengthGrid,
         n_dogs: usize,
         RefineLimits { min_contrast, edge_ratio }: RefineLimits,
         capacity: usize,
     ) -> RefineParams {
         let [n_dogs, capacity] = [n_dogs, capacity].map(|n| n as u32);
         let (six, twelve, unused) = (6.0, 12.0, [0; 2]);
-        RefineParams { octaves, n_dogs, capacity, min_contrast, edge_ratio, six, twelve, unused }
+        RefineParams { octaves, grid, n_dogs, capacity, min_contrast, edge_ratio, six, twelve, unused }
     }
 
     /// Workgroups of the dispatch.

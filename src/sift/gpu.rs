@@ -83,7 +83,7 @@ impl GpuSift {
             gpu: gpu.clone(),
             size,
             sections: sections.collect::<Result<_, _>>()?,
-            detector: Detector::new(gpu, &options, &gaussians, room.extrema)?,
+            detector: Detector::new(gpu, &options, size, &gaussians, room.extrema)?,
             describer: Describer::new(gpu, &options, &gaussians, room.extrema / 4)?,
             octaves,
             options,
@@ -153,7 +153,7 @@ impl GpuSift {
         Ok((Features { keypoints: oriented.iter().map(keypoint).collect(), descriptors }, times))
     }
 
-    /// All extrema that keep the limits, ascending by `Point::order`, each once.
+    /// The extrema that keep the limits and that `rank` chooses among, ascending by `Point::order`, each once.
     fn detect(
         &mut self,
         record: Record,
@@ -163,6 +163,7 @@ impl GpuSift {
         let mut points = Vec::new();
         for section in &self.sections {
             let mut recording = record("scale space")?;
+            self.detector.begin(&mut recording);
             section.record(&mut recording, gray.values());
             points.extend(self.detector.detect(record, recording, section, times)?);
         }

@@ -3,9 +3,7 @@
 
 use super::Point;
 use crate::kernels::orientation::MAX_ORIENTATIONS;
-
-/// Cells along the picture's width and height.
-const CELLS: usize = 8;
+use crate::kernels::strength::{CELLS, cell_along};
 
 /// Indices of `points` in the order they are to be kept: the strongest of each cell, then others by strength, the first of
 /// equal ones first; `limit` of them at most. `steps` are those of the octaves, `size` is the picture's.
@@ -17,7 +15,7 @@ pub fn rank(points: &[Point], steps: &[f32], size: (usize, usize), limit: usize)
     for (index, point) in points.iter().enumerate() {
         cells[cell_of(point, steps, size)].push(key(point, index));
     }
-    let share = limit / (4 * CELLS * CELLS);
+    let share = share_of_cell(limit);
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for mut cell in cells {
         let (strongest, others) = split_least(&mut cell, share);
@@ -28,6 +26,11 @@ pub fn rank(points: &[Point], steps: &[f32], size: (usize, usize), limit: usize)
     first.sort_unstable();
     others.sort_unstable();
     first.iter().chain(&*others).map(|key| *key as u32).collect()
+}
+
+/// Places of `limit` that each cell has for its strongest.
+pub fn share_of_cell(limit: usize) -> usize {
+    limit / (4 * CELLS * CELLS)
 }
 
 /// Ascends as strength falls, then with the index. Strengths are not negative: they have the order of their bits.
@@ -44,17 +47,16 @@ fn split_least(keys: &mut [u64], n: usize) -> (&mut [u64], &mut [u64]) {
 }
 
 fn cell_of(point: &Point, steps: &[f32], (width, height): (usize, usize)) -> usize {
-    let step = steps[point.octave as usize];
-    let along = |position: f32, size: usize| {
-        let share = (step * position + 0.5) / size as f32;
-        ((share * CELLS as f32) as usize).min(CELLS - 1)
-    };
-    along(point.position[1], height) * CELLS + along(point.position[0], width)
+    let [x, y] = point.position.map(|position| steps[point.octave as usize] * position);
+    cell_along(y, height) * CELLS + cell_along(x, width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::refine::RefinedPoint;
+    use crate::kernels::strength::{BINS, StrengthGrid};
+    use crate::kernels::strongest::strongest;
     use crate::numerics::SplitMix64;
 
     /// The definition.
@@ -70,22 +72,49 @@ mod tests {
         first.into_iter().chain(rest).take(limit).collect()
     }
 
+    /// As strong as others, many of them.
+    fn some_points() -> Vec<Point> {
+        let mut rng = SplitMix64::new(9, 0);
+        let mut point = |i: u32| {
+            let octave = i / 2000;
+            let response = rng.below(300) as f32 / 300.0;
+            let position = [400.0, 300.0].map(|size| ((size - 1.0) * rng.unit() * rng.unit()) as f32);
+            Point { octave, layer: 1, pixel: [i, 0], position, level: 1.0, response }
+        };
+        (0..3000).map(&mut point).collect()
+    }
+
     #[test]
     fn the_strongest_of_cells_come_first_then_all_others() {
-        let mut rng = SplitMix64::new(9, 0);
-        let points: Vec<Point> = (0..3000)
-            .map(|i| {
-                let octave = i / 2000;
-                // Many are as strong as others.
-                let response = rng.below(300) as f32 / 300.0;
-                let position = [400.0, 300.0].map(|size| ((size - 1.0) * rng.unit() * rng.unit()) as f32);
-                Point { octave, layer: 1, pixel: [i, 0], position, level: 1.0, response }
-            })
-            .collect();
+        let points = some_points();
         for limit in [1, 255, 256, 1000, 2999, 3000, 11_999] {
             let expected = by_strength(&points, &[0.5, 1.0], (200, 150), limit);
             assert_eq!(rank(&points, &[0.5, 1.0], (200, 150), limit), expected, "limit {limit}");
         }
         assert_eq!(rank(&points, &[0.5, 1.0], (200, 150), 12_000), (0..3000).collect::<Vec<_>>());
+    }
+
+    /// What the device leaves out, from strengths that do not count every point, makes no difference.
+    #[test]
+    fn rank_chooses_among_the_strongest() {
+        let points = some_points();
+        let refined = |point: &Point| {
+            let Point { octave, layer, pixel: [column, row], position: [x, y], level, response } = *point;
+            RefinedPoint { octave, layer, x, y, level, value: response, column, row }
+        };
+        let all: Vec<RefinedPoint> = points.iter().map(refined).collect();
+        let grid = StrengthGrid::new((200, 150), 0.5, 0.0);
+        let mut strengths = vec![0; CELLS * CELLS * BINS];
+        for point in all.iter().filter(|point| point.column % 5 != 0) {
+            strengths[BINS * grid.cell(point.octave, [point.x, point.y]) + grid.bin(point.value)] += 1;
+        }
+        for limit in [1, 255, 256, 1000, 2300, 2999, 12_000] {
+            let kept = strongest(&all, &strengths, &grid, limit, share_of_cell(limit));
+            let few: Vec<Point> = kept.iter().map(|kept| points[kept.column as usize]).collect();
+            assert_eq!(few.len() < points.len(), limit < 2400, "{} points for {limit}", few.len());
+            let ranked = rank(&few, &[0.5, 1.0], (200, 150), limit);
+            let ranked: Vec<u32> = ranked.iter().map(|index| few[*index as usize].pixel[0]).collect();
+            assert_eq!(ranked, rank(&points, &[0.5, 1.0], (200, 150), limit), "limit {limit}");
+        }
     }
 }

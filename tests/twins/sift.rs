@@ -6,11 +6,13 @@ use trackweave::device::{AdapterKind, AnyBuffer, Gpu};
 use trackweave::kernels::descriptor::OrientedPoint;
 use trackweave::kernels::dog;
 use trackweave::kernels::extrema::{self, Candidate, ExtremaParams};
-use trackweave::kernels::gaussian_blur::{self, BlurJob, GaussianBlurParams, GaussianTaps, MAX_RADIUS};
+use trackweave::kernels::gaussian_blur::{self, BlurJob, GaussianTaps, MAX_RADIUS};
 use trackweave::kernels::orientation::MAX_ORIENTATIONS;
 use trackweave::kernels::orientation_select::{self, OrientationSelectParams};
 use trackweave::kernels::refine::{self, RefineLimits, RefineParams, RefinedPoint};
 use trackweave::kernels::sift_point::{MAX_OCTAVES, OctaveShape};
+use trackweave::kernels::strength::{BINS, CELLS, StrengthGrid};
+use trackweave::kernels::strongest::{self, StrongestParams};
 use trackweave::kernels::upsample::{self, UpsampleParams};
 use trackweave::numerics::SplitMix64;
 
@@ -72,25 +74,18 @@ pub fn gaussian_blur(gpu: &Gpu, picture: &RgbImage) -> Outcome {
         for made in [1, 2, 4] {
             before[begins[made]..][..parts[made].len()].fill(0.0);
         }
-        let whole = [first.one_side(), second.one_side()].concat();
-        let taps = gpu.buffer_with("taps", &whole)?;
         let layers = gpu.buffer_with("layers", &before)?;
+        let size = [width, height];
+        let half_size = [half_width, half_height];
         let jobs = [
-            BlurJob::new([width, height], [begins[0], begins[1]], Some(begins[2]), &first, 0),
-            BlurJob::new(
-                [half_width, half_height],
-                [begins[3], begins[4]],
-                None,
-                &second,
-                first.radius() + 1,
-            ),
+            BlurJob { size, layers: [begins[0], begins[1]], halved: Some(begins[2]), taps: first },
+            BlurJob { size: half_size, layers: [begins[3], begins[4]], halved: None, taps: second },
         ];
-        let kernel = gpu.kernel(&gaussian_blur::SHADER, &[])?;
         for jobs in [&jobs[..], &jobs[1..]] {
             gpu.write(&layers, begins[4], &vec![0.0; small.len()]);
-            let params = GaussianBlurParams::new(jobs);
+            let (bound, groups) = gaussian_blur::bind(gpu, jobs, &layers)?;
             let mut recording = gpu.record("gaussian_blur");
-            recording.dispatch(&kernel.bind(&params, &[&taps, &layers])?, params.groups());
+            recording.dispatch(&bound, groups);
             recording.submit()?.wait()?;
             compare(gpu, "layers", Dev(&gpu.download(&layers)?), Cpu(&expected), 1e-6)?;
         }
@@ -136,6 +131,10 @@ impl Layers {
 
     fn size(&self, octave: usize) -> (usize, usize) {
         (self.shapes[octave].width as usize, self.shapes[octave].height as usize)
+    }
+
+    fn grid(&self) -> StrengthGrid {
+        StrengthGrid::new(self.size(0), 1.0, LIMITS.min_contrast)
     }
 
     /// What the twin finds, in the order of candidates.
@@ -201,9 +200,11 @@ pub fn refine(gpu: &Gpu, picture: &RgbImage) -> Outcome {
     // The second half of the candidates is not counted.
     let counts = gpu.buffer_with("counts", &[starts.len() as u32, 0])?;
     let points = gpu.buffer::<RefinedPoint>("points", starts.len())?;
-    let params = RefineParams::new(layers.shapes, N_DOGS, LIMITS, candidates.len());
+    let grid = layers.grid();
+    let strengths = gpu.buffer::<u32>("strengths", N_STRENGTHS)?;
+    let params = RefineParams::new(layers.shapes, grid, N_DOGS, LIMITS, candidates.len());
     let kernel = gpu.kernel(&refine::SHADER, &[])?;
-    let bound = kernel.bind(&params, &[&gaussians, &candidates, &counts, &points])?;
+    let bound = kernel.bind(&params, &[&gaussians, &candidates, &counts, &points, &strengths])?;
     let mut recording = gpu.record("refine");
     recording.dispatch(&bound, params.groups());
     recording.submit()?.wait()?;
@@ -215,7 +216,12 @@ pub fn refine(gpu: &Gpu, picture: &RgbImage) -> Outcome {
         assert!(n > 100 && n < starts.len(), "{n} points of {} candidates", starts.len());
     }
     if gpu.adapter().kind == AdapterKind::Software {
-        return compare_equal("points", Dev(&found), Cpu(&expected));
+        compare_equal("points", Dev(&found), Cpu(&expected))?;
+        let stay = |start: &&Candidate| refined(&layers, start).is_some_and(|point| is_at(&point, start));
+        let unmoved: Vec<RefinedPoint> =
+            starts.iter().filter(stay).filter_map(|start| refined(&layers, start)).collect();
+        let expected = strengths_of(&unmoved, &grid);
+        return compare_equal("strengths", Dev(&gpu.download(&strengths)?), Cpu(&expected));
     }
     same_points(&found, &expected)
 }
@@ -226,6 +232,67 @@ fn refined(layers: &Layers, start: &Candidate) -> Option<RefinedPoint> {
     let point = refine::refine(&layers.dogs[octave], width, height, N_DOGS, place, LIMITS)?;
     let ([x, y, level], [column, row, layer]) = (point.position, point.pixel);
     Some(RefinedPoint { octave: start.octave, layer, x, y, level, value: point.value, column, row })
+}
+
+fn is_at(point: &RefinedPoint, start: &Candidate) -> bool {
+    [point.column, point.row, point.layer] == [start.x, start.y, start.layer]
+}
+
+const N_STRENGTHS: usize = CELLS * CELLS * BINS;
+
+fn strengths_of(points: &[RefinedPoint], grid: &StrengthGrid) -> Vec<u32> {
+    let mut strengths = vec![0; N_STRENGTHS];
+    for point in points {
+        strengths[BINS * grid.cell(point.octave, [point.x, point.y]) + grid.bin(point.value)] += 1;
+    }
+    strengths
+}
+
+/// Points all over the picture, many on the borders of cells, of two octaves, some counted and some not.
+pub fn strongest(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let size = (picture.width() as usize, picture.height() as usize);
+    let grid = StrengthGrid::new(size, 0.5, 0.01);
+    let n = 10 * (size.0 + size.1);
+    let mut rng = SplitMix64::new(8, n as u64);
+    let mut point = |index: usize| {
+        let octave = rng.below(2);
+        let step = 0.5 * (1 << octave) as f32;
+        let mut along = |size: usize| match rng.below(4) {
+            0 => (rng.below(9) as f32 * size as f32 / 8.0 - 0.5).max(0.0) / step,
+            _ => (size as f64 * rng.unit()) as f32 / step,
+        };
+        let (x, y) = (along(size.0), along(size.1));
+        let value = (0.01 + 0.8 * rng.unit().powi(3)) as f32 * if index % 2 == 0 { 1.0 } else { -1.0 };
+        RefinedPoint { octave, layer: 1, x, y, level: 1.0, value, column: index as u32, row: 0 }
+    };
+    let points: Vec<RefinedPoint> = (0..n).map(&mut point).collect();
+    let counted: Vec<RefinedPoint> =
+        points.iter().step_by(3).chain(points.iter().skip(1).step_by(3)).copied().collect();
+    let strengths = strengths_of(&counted, &grid);
+    let by_column = |mut points: Vec<RefinedPoint>| {
+        points.sort_by_key(|point| point.column);
+        points
+    };
+    for (most, most_of_cell) in [(n / 10, n / 500), (n / 2, 0), (1, 1), (0, 3), (n, n)] {
+        let points_on_gpu = gpu.buffer_with("points", &points)?;
+        let strengths_on_gpu = gpu.buffer_with("strengths", &strengths)?;
+        // What lies behind the points that are counted is none.
+        let counts = gpu.buffer_with("counts", &[0, n as u32 - 1, 0])?;
+        let kept = gpu.buffer::<RefinedPoint>("strongest", n)?;
+        let params = StrongestParams::new(grid, most, most_of_cell, n);
+        let kernel = gpu.kernel(&strongest::SHADER, &[])?;
+        let bound = kernel.bind(&params, &[&points_on_gpu, &strengths_on_gpu, &counts, &kept])?;
+        let mut recording = gpu.record("strongest");
+        recording.dispatch(&bound, params.groups());
+        recording.submit()?.wait()?;
+        let n_kept = gpu.download(&counts)?[2] as usize;
+        let found = by_column(gpu.download(&kept)?[..n_kept].to_vec());
+        let expected = strongest::strongest(&points[..n - 1], &strengths, &grid, most, most_of_cell);
+        compare_equal("strongest", Dev(&found), Cpu(&expected))?;
+        let is_cut = n_kept + 1 < n;
+        assert!(n_kept >= most.min(n - 1) && is_cut == (most < n), "{n_kept} of {n}, {most} asked for");
+    }
+    Ok(())
 }
 
 fn sorted(mut points: Vec<RefinedPoint>) -> Vec<RefinedPoint> {

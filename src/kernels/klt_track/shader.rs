@@ -1,6 +1,7 @@
 //! The shader: forward, backward and the check in one dispatch, made for one window and for what the adapter can do.
 
 use super::super::pyramid_down::PyramidShape;
+use super::super::unroll::unrolled;
 use super::TrackParams;
 use super::window::weights;
 use crate::device::{Binding, Buffer, DeviceError, Gpu, Kernel, KernelSource, params_layout};
@@ -167,51 +168,7 @@ fn text_by_columns(window_px: usize) -> String {
     let constants =
         format!("const WINDOW = {window_px}u;\nconst SPAN = {span}u;\nconst BAND_ROWS = {band_rows}u;");
     let text = SHADER.wgsl.replacen("const WINDOW = 15u;", &constants, 1).replacen(ROWS, COLUMNS, 1);
-    unrolled(text, "BAND_ROWS", band_rows)
-}
-
-/// Writes out the loops `for (var i = 0u; i < BOUND; i++) { // unroll`, which are of `count` turns.
-fn unrolled(mut text: String, bound: &str, count: usize) -> String {
-    const MARK: &str = "{ // unroll";
-    while let Some(mark) = text.find(MARK) {
-        let start = text[..mark].rfind("for (var ").expect("a loop");
-        let words: Vec<&str> = text[start..mark].split_whitespace().collect();
-        let variable = words[2];
-        assert_eq!(words[7].trim_end_matches(';'), bound, "bound of a loop that is written out");
-        let body_start = mark + MARK.len();
-        let body = &text[body_start..body_start + block_len(&text[body_start..])];
-        let copy = |i: usize| format!("{{{}}}\n", with_value(body, variable, i));
-        let copies: String = (0..count).map(copy).collect();
-        let end = body_start + body.len() + 1;
-        text.replace_range(start..end, &copies);
-    }
-    text
-}
-
-/// Length of what comes before the brace that closes a block.
-fn block_len(text: &str) -> usize {
-    let mut depth = 1;
-    let closes = |c: char| {
-        depth += (c == '{') as i32 - (c == '}') as i32;
-        depth == 0
-    };
-    text.find(closes).expect("the block ends")
-}
-
-/// `body` with `value` for the word `variable`.
-fn with_value(body: &str, variable: &str, value: usize) -> String {
-    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut out = String::new();
-    let mut done = 0;
-    for (at, _) in body.match_indices(variable) {
-        let behind = at + variable.len();
-        if !body[..at].ends_with(is_of_word) && !body[behind..].starts_with(is_of_word) {
-            out += &body[done..at];
-            out += &format!("{value}u");
-            done = behind;
-        }
-    }
-    out + &body[done..]
+    unrolled(text, &[("BAND_ROWS", band_rows)])
 }
 
 /// Bytes of `rows`, and of what the sums and the lanes' agreement go through.
@@ -226,22 +183,14 @@ mod tests {
     use crate::device::validate;
 
     #[test]
-    fn marked_loops_are_written_out() {
-        let text =
-            "a;\nfor (var m = 0u; m < ALL; m++) { // unroll\n    if x { sum += rows[m] + mm; }\n}\nb;\n";
-        let body = |m: u32| format!("{{\n    if x {{ sum += rows[{m}u] + mm; }}\n}}\n");
-        assert_eq!(unrolled(text.into(), "ALL", 2), format!("a;\n{}{}\nb;\n", body(0), body(1)));
+    fn both_forms_are_valid_for_every_window() {
         for (text, is_by_columns) in [(text_by_rows(21), false), (text_by_columns(21), true)] {
-            assert!(!text.contains("// unroll"));
             assert_eq!(text.contains("subgroupShuffleXor"), is_by_columns);
         }
-    }
-
-    #[test]
-    fn both_forms_are_valid_for_every_window() {
         for window_px in (3..=MAX_WINDOW_PX as usize).step_by(2) {
             let columns = (window_px <= SUBGROUP).then(|| text_by_columns(window_px));
             for text in [Some(text_by_rows(window_px)), columns].into_iter().flatten() {
+                assert!(!text.contains("// unroll"));
                 validate(&text).unwrap_or_else(|error| panic!("window {window_px}: {error}"));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::section::Section;
 use crate::device::{Bound, Buffer, DeviceError, Gpu, Recording};
-use crate::kernels::gaussian_blur::{self, BlurJob, GaussianBlurParams};
+use crate::kernels::gaussian_blur::{self, BlurJob};
 use crate::kernels::sift_point::{MAX_OCTAVES, OctaveShape};
 use crate::kernels::upsample::{self, UpsampleParams};
 use crate::sift::SiftOptions;
@@ -47,12 +47,8 @@ impl GpuScaleSpace {
         [before, next]: [Option<&Buffer<f32>>; 2],
     ) -> Result<GpuScaleSpace, DeviceError> {
         let plan = Plan::new(options, octaves, section);
-        let taps = gpu.buffer_with("taps", &plan.taps)?;
-        let kernel = gpu.kernel(&gaussian_blur::SHADER, &[])?;
-        let blurs = plan.steps().into_iter().map(|jobs| {
-            let params = GaussianBlurParams::new(&jobs);
-            Ok((kernel.bind(&params, &[&taps, gaussians])?, params.groups()))
-        });
+        let steps = plan.steps().into_iter();
+        let blurs = steps.map(|jobs| gaussian_blur::bind(gpu, &jobs, gaussians));
         let blurs = blurs.collect::<Result<_, DeviceError>>()?;
         let source = plan.source(before);
         let upsample = || {
@@ -112,8 +108,6 @@ struct Plan<'a> {
     /// Where the octave behind the last begins, if the picture has one.
     next_begin: Option<usize>,
     n_values: usize,
-    /// Of all layers, one behind the other.
-    taps: Vec<f32>,
     options: &'a SiftOptions,
 }
 
@@ -134,8 +128,7 @@ impl<'a> Plan<'a> {
         if let Some(first) = shapes.get_mut(section.octaves.start) {
             first.first_row = section.rows.start as u32;
         }
-        let taps = (0..n_layers).flat_map(|layer| layer_taps(layer, options).one_side().to_vec()).collect();
-        Plan { section, sizes, shapes, n_layers, scales, next_begin, n_values, taps, options }
+        Plan { section, sizes, shapes, n_layers, scales, next_begin, n_values, options }
     }
 
     /// Whether it begins with the picture.
@@ -204,9 +197,12 @@ impl<'a> Plan<'a> {
         let is_last = octave + 1 == self.sizes.len();
         let next = if is_last { self.next_begin } else { Some(octave_begin(octave + 1)) };
         let halved = next.filter(|_| layer == self.scales);
-        let first_tap = (0..layer).map(|before| layer_taps(before, self.options).radius() + 1).sum();
-        let taps = layer_taps(layer, self.options);
-        BlurJob::new([size.width, size.height], [finer, begin(layer)], halved, &taps, first_tap)
+        BlurJob {
+            size: [size.width, size.height],
+            layers: [finer, begin(layer)],
+            halved,
+            taps: layer_taps(layer, self.options),
+        }
     }
 }
 
@@ -230,10 +226,10 @@ mod tests {
                 assert!((1..=2).contains(&jobs.len()), "{} jobs", jobs.len());
                 let mut now = Vec::new();
                 for job in jobs {
-                    let [finer, coarser] = job.layers();
+                    let [finer, coarser] = job.layers;
                     assert!(made.contains(&finer), "{finer} of {made:?}");
                     now.push(coarser);
-                    now.extend(job.halved());
+                    now.extend(job.halved);
                     n_jobs += 1;
                 }
                 // What waits in layer 1 is read before the layer is made.
