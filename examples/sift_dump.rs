@@ -1,13 +1,16 @@
 //! Writes the SIFT features of gray pictures as NumPy files and prints the time each picture took.
 //!
-//! `cargo run --release --example sift_dump -- OUT [option=value ...] PICTURE ...`: option as in a pipeline file;
-//! `OUT/<stem>.keypoints.npy` has rows x, y, scale, orientation, response (f32), `OUT/<stem>.descriptors.npy` u8 rows.
+//! `cargo run --release --example sift_dump -- OUT [--adapter=NAME] [option=value ...] PICTURE ...`: option as in a pipeline
+//! file; on the GPU of that name, or on the CPU; `OUT/<stem>.keypoints.npy` has rows x, y, scale, orientation, response (f32), `OUT/<stem>.descriptors.npy` u8 rows.
 
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trackweave::sift::{SiftOptions, SiftScratch, extract_features};
+use trackweave::device::{Device, Gpu};
+use trackweave::gray::{Conversion, Gray};
+use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
+use trackweave::sift::{Extractor, SiftOptions};
 
 use support::{read_gray, write_npy};
 
@@ -18,20 +21,25 @@ const REPEATS: usize = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let out = arguments.next().ok_or("usage: sift_dump OUT [option=value ...] PICTURE ...")?;
+    let out =
+        arguments.next().ok_or("usage: sift_dump OUT [--adapter=NAME] [option=value ...] PICTURE ...")?;
     let (settings, pictures): (Vec<String>, Vec<String>) = arguments.partition(|word| word.contains('='));
+    let adapter = |word: &String| word.strip_prefix("--adapter=").map(|name| Gpu::open(Some(name)));
+    let device = settings.iter().find_map(adapter).transpose()?.map_or(Device::Cpu, Device::Gpu);
+    let settings: Vec<&str> =
+        settings.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let options: SiftOptions = toml::from_str(&settings.join("\n"))?;
-    let mut scratch = SiftScratch::default();
+    let mut extractor = Extractor::new(&device, options);
     for picture in &pictures {
         let path = Path::new(picture);
-        let gray = read_gray(path)?;
+        let gray = on_device(&device, &read_gray(path)?)?;
         let mut fastest = Duration::MAX;
         for _ in 1..REPEATS {
             let start = Instant::now();
-            extract_features(&gray, &options, &mut scratch);
+            extractor.extract(&gray)?;
             fastest = fastest.min(start.elapsed());
         }
-        let features = extract_features(&gray, &options, &mut scratch);
+        let features = extractor.extract(&gray)?;
         let n = features.keypoints.len();
         println!("{picture} {n} keypoints {:.1} ms", fastest.as_secs_f64() * 1e3);
         let rows = features.keypoints.iter().map(|k| [k.x, k.y, k.scale, k.orientation, k.response]);
@@ -42,4 +50,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         write_npy(&name("descriptors"), "|u1", &[n, 128], features.descriptors.as_flattened())?;
     }
     Ok(())
+}
+
+/// An 8-bit picture where the device wants it.
+fn on_device(device: &Device, gray: &GrayImage) -> Result<Gray, Box<dyn Error>> {
+    let data = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
+    let size = (gray.width as u32, gray.height as u32);
+    let picture = Picture {
+        width: size.0,
+        height: size.1,
+        pixel_aspect: (1, 1),
+        layout: PixelLayout::Gray,
+        matrix: ColorMatrix::Bt601,
+        full_range: true,
+        planes: vec![Plane { stride: gray.width, data }],
+    };
+    Ok(Conversion::new(device, &picture, size)?.run(&picture)?)
 }

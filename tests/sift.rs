@@ -1,5 +1,6 @@
 //! SIFT on the adapter that TRACKWEAVE_ADAPTER names against the CPU's, as sets, on rendered pictures and on frames of real
-//! sequences, which are found through TRACKWEAVE_DATA.
+//! sequences, which are found through TRACKWEAVE_DATA. A build without the feature `video` takes a folder of frames of the
+//! video's name.
 
 #[path = "support/feature_sets.rs"]
 mod feature_sets;

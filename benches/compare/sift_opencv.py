@@ -2,6 +2,7 @@
 
     cargo build --release --examples
     python benches/compare/sift_opencv.py DATA [--dump target/release/examples/sift_dump] [--set max_features=500 ...]
+        [--adapter NAME]
 
     target/release/examples/render_scene ROOM hand_held 100 640
     python benches/compare/sift_opencv.py ROOM [--gaps 10 20 40] [--every 5]
@@ -16,6 +17,7 @@ its median. A match is a mutual nearest neighbour that keeps the ratio 0.8.
 point lies within 2 px of where the first is truly seen. It is asked only where the depth is consistent: the four pixels
 around the first point agree on its inverse depth within 2 %, and the second picture sees that point, within 1 % of its
 depth. Times are the fastest of two, the median over the pictures; COLMAP works on one thread, the others on all.
+Ours runs on the CPU, or on the GPU that --adapter names.
 Needs: pip install numpy opencv-python-headless "pycolmap==4.2.1" (without pycolmap its rows are left out).
 """
 
@@ -121,11 +123,12 @@ def extract(sequence, arguments):
     """Features by extractor and frame number, times in ms and thresholds by extractor."""
     features = {"ours": {}, "OpenCV": {}, "OpenCV, root": {}, "COLMAP": {}}
     times, thresholds = {kind: [] for kind in features}, {kind: [] for kind in features}
+    adapter = [f"--adapter={arguments.adapter}"] if arguments.adapter else []
     with tempfile.TemporaryDirectory() as folder:
         paths = [pathlib.Path(folder) / f"{n:06}.png" for n in sequence.frames]
         for path, gray in zip(paths, sequence.frames.values()):
             cv2.imwrite(str(path), gray)
-        ours, times["ours"] = run_ours(arguments.dump, folder, paths, arguments.set)
+        ours, times["ours"] = run_ours(arguments.dump, folder, paths, arguments.set + adapter)
     for (number, gray), mine in zip(sequence.frames.items(), ours):
         features["ours"][number] = mine
         points, rows, seconds, threshold = run_opencv(gray, len(mine[0]))
@@ -167,6 +170,7 @@ def main():
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--dump", default="target/release/examples/sift_dump")
     parser.add_argument("--set", nargs="*", default=[], help="option=value of our extractor")
+    parser.add_argument("--adapter", help="part of the name of the GPU that ours runs on")
     parser.add_argument("--sequences", nargs="*", default=list(SEQUENCES))
     parser.add_argument("--no-colmap", action="store_true")
     parser.add_argument("--gaps", nargs="*", type=int, default=[10, 20, 40], help="of a rendered room, in frames")
