@@ -34,10 +34,12 @@ const RUN_Y = 8u;
 const RUN_X = 7u;
 const SPAN_Y = RUN_Y + 2u * RADIUS;
 const SPAN_X = RUN_X + 2u * RADIUS;
-// Columns with those around them, a lane each. Rows lie two values apart and runs are odd, so that lanes that walk along
-// runs of all rows, two of each, meet in no bank.
+// Columns with those around them, a lane each. Rows lie two values apart where runs are odd, so that lanes that walk along
+// two runs of all rows meet in no bank; one where they are even, where few do.
 const COLUMNS = 128u;
-const STRIDE = COLUMNS + 2u;
+const STRIDE = COLUMNS + 1u + RUN_X % 2u;
+// Rows of a column, at the end.
+const OUTS = TILE_ROWS / (LANES / COLUMNS);
 
 var<workgroup> blurred: array<f32, TILE_ROWS * STRIDE>;
 
@@ -109,7 +111,8 @@ fn main(
     let x = corner.x + column;
     let job = params.jobs[which];
     if column < TILE_COLUMNS && x < job.width {
-        for (var row = lane / COLUMNS; row < TILE_ROWS; row += LANES / COLUMNS) {
+        for (var i = 0u; i < OUTS; i++) { // unroll
+            let row = lane / COLUMNS + i * (LANES / COLUMNS);
             let y = corner.y + row;
             if y < job.height {
                 let value = blurred[row * STRIDE + column];

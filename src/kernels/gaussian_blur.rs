@@ -26,10 +26,9 @@ const RUN_Y: usize = 8;
 /// Lanes that share a row.
 const LANES_A_ROW: usize = 16;
 
-/// Columns of what a workgroup blurs with a radius: runs of an odd number.
+/// Columns of what a workgroup blurs with a radius.
 const fn tile_columns(radius: usize) -> usize {
-    let most = (COLUMNS - 2 * radius) / LANES_A_ROW;
-    (most - (most + 1) % 2) * LANES_A_ROW
+    (COLUMNS - 2 * radius) / LANES_A_ROW * LANES_A_ROW
 }
 
 /// A layer to blur.
@@ -68,8 +67,15 @@ fn text(radius: usize) -> String {
     let text = constants.iter().fold(SHADER.wgsl.to_owned(), |text, (name, usual, value)| {
         text.replacen(&format!("const {name} = {usual}u;"), &format!("const {name} = {value}u;"), 1)
     });
-    let spans = [("SPAN_Y", RUN_Y + 2 * radius), ("SPAN_X", run_x + 2 * radius)];
-    unrolled(text, &[("RADIUS", radius), ("RUN_Y", RUN_Y), ("RUN_X", run_x), spans[0], spans[1]])
+    let bounds = [
+        ("RADIUS", radius),
+        ("RUN_Y", RUN_Y),
+        ("SPAN_Y", RUN_Y + 2 * radius),
+        ("RUN_X", run_x),
+        ("SPAN_X", run_x + 2 * radius),
+        ("OUTS", TILE_ROWS * COLUMNS / SHADER.workgroup[0] as usize),
+    ];
+    unrolled(text, &bounds)
 }
 
 /// Parameters of the shader.

@@ -167,7 +167,7 @@ impl GpuSift {
             section.record(&mut recording, gray.values());
             points.extend(self.detector.detect(record, recording, section, times)?);
         }
-        let mut points = in_order(points, &self.octaves, self.options.scales_per_octave as usize);
+        let mut points = in_order(&points, &self.octaves, self.options.scales_per_octave as usize);
         points.dedup_by_key(|point| point.order());
         Ok(points)
     }
@@ -213,7 +213,7 @@ fn merged(mut described: Vec<Described>, n_points: usize, rank: &[u32], limit: u
 }
 
 /// Ascending by `Point::order`: by octave, layer and row with a list each, then by column within a list. Most are short.
-fn in_order(points: Vec<Point>, octaves: &[OctaveSize], scales: usize) -> Vec<Point> {
+fn in_order(points: &[Point], octaves: &[OctaveSize], scales: usize) -> Vec<Point> {
     let mut first_lists = Vec::with_capacity(octaves.len());
     let mut n_lists = 0;
     for octave in octaves {
@@ -225,23 +225,27 @@ fn in_order(points: Vec<Point>, octaves: &[OctaveSize], scales: usize) -> Vec<Po
         let layer = point.layer as usize - 1;
         first_lists[octave] + layer * octaves[octave].height + point.pixel[1] as usize
     };
-    let mut ends = vec![0; n_lists + 1];
-    for point in &points {
-        ends[list_of(point) + 1] += 1;
-    }
-    for list in 0..n_lists {
-        ends[list + 1] += ends[list];
-    }
-    let mut ordered = points.clone();
+    let mut ends = vec![0_u32; n_lists];
     for point in points {
-        let end = &mut ends[list_of(&point)];
-        ordered[*end] = point;
+        ends[list_of(point)] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    // The column, then the index.
+    let mut keys = vec![0_u64; points.len()];
+    for (index, point) in points.iter().enumerate() {
+        let end = &mut ends[list_of(point)];
+        keys[*end as usize] = (point.pixel[0] as u64) << 32 | index as u64;
         *end += 1;
     }
-    for list in ordered.chunk_by_mut(|a, b| list_of(a) == list_of(b)) {
-        list.sort_unstable_by_key(|point| point.pixel[0]);
+    let mut start = 0;
+    for end in ends {
+        keys[start..end as usize].sort_unstable();
+        start = end as usize;
     }
-    ordered
+    keys.iter().map(|key| points[*key as u32 as usize]).collect()
 }
 
 #[cfg(test)]
@@ -282,7 +286,7 @@ mod tests {
         let points: Vec<Point> = (0..500).map(|_| point()).collect();
         let mut expected = points.clone();
         expected.sort_by_key(Point::order);
-        assert_eq!(in_order(points, &octaves, 3), expected);
-        assert_eq!(in_order(Vec::new(), &octaves, 3), []);
+        assert_eq!(in_order(&points, &octaves, 3), expected);
+        assert_eq!(in_order(&[], &octaves, 3), []);
     }
 }

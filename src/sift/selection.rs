@@ -11,16 +11,29 @@ pub fn rank(points: &[Point], steps: &[f32], size: (usize, usize), limit: usize)
     if points.len() * MAX_ORIENTATIONS <= limit {
         return (0..points.len() as u32).collect();
     }
-    let mut cells = vec![Vec::new(); CELLS * CELLS];
-    for (index, point) in points.iter().enumerate() {
-        cells[cell_of(point, steps, size)].push(key(point, index));
+    let cell_ids: Vec<u8> = points.iter().map(|point| cell_of(point, steps, size) as u8).collect();
+    let mut ends = [0; CELLS * CELLS];
+    for id in &cell_ids {
+        ends[*id as usize] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    let mut keys = vec![0; points.len()];
+    for ((index, point), id) in points.iter().enumerate().zip(&cell_ids) {
+        let end = &mut ends[*id as usize];
+        keys[*end] = key(point, index);
+        *end += 1;
     }
     let share = share_of_cell(limit);
-    let (mut first, mut rest) = (Vec::new(), Vec::new());
-    for mut cell in cells {
-        let (strongest, others) = split_least(&mut cell, share);
+    let (mut first, mut rest) = (Vec::with_capacity(CELLS * CELLS * share), Vec::with_capacity(keys.len()));
+    let mut start = 0;
+    for end in ends {
+        let (strongest, others) = split_least(&mut keys[start..end], share);
         first.extend_from_slice(strongest);
         rest.extend_from_slice(others);
+        start = end;
     }
     let (others, _) = split_least(&mut rest, limit - first.len());
     first.sort_unstable();
