@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::device::{BackendChoice, Device, DeviceError};
 use crate::error::with_causes;
 use crate::geometry::camera::{Camera, CameraError, CameraOptions};
+use crate::matching::SharedMatcher;
 use crate::message::VerifiedFrame;
 use crate::pipeline::config::{ConfigError, PipelineConfig};
 use crate::pipeline::plan::{GraphError, Plan};
@@ -227,6 +228,7 @@ fn run_in(
         verdict_lag_frames: plan.verdict_lag_frames,
         device: device.clone(),
         gpu_memory_mib: request.gpu_memory_mib,
+        matcher: SharedMatcher::default(),
         record: record.clone(),
     };
     let mut built = plan.build(&context).map_err(all)?;

@@ -1,7 +1,7 @@
 //! Matching of keyframes' descriptors over both backends.
 
 pub use self::gpu::GpuMatcher;
-pub use self::matcher::Matcher;
+pub use self::matcher::{Matcher, SharedMatcher};
 pub use self::view::View;
 
 mod arena;

@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use crate::device::Device;
+use crate::device::{Device, DeviceError};
 use crate::geometry::camera::CameraOptions;
+use crate::matching::{Matcher, SharedMatcher};
 use crate::pipeline::bypass::{NoFeatures, NoJoining, NoMatching, NoTracking, NoVerification, PlainMerge};
 use crate::pipeline::token::{AnyStage, Edges, Gives, Takes, any_source, any_stage};
 use crate::record::RunRecord;
@@ -90,16 +91,22 @@ pub struct RunContext {
     pub verdict_lag_frames: u32,
     /// Where kernels run.
     pub device: Device,
-    /// MiB of a device's memory for keyframes' descriptors, for each stage that matches; none: 1024.
+    /// MiB of a device's memory for keyframes' descriptors; none: 1024.
     pub gpu_memory_mib: Option<u32>,
+    /// What the stages that match share.
+    pub matcher: SharedMatcher,
     /// What export found out, read by the launcher after the run.
     pub record: Arc<Mutex<RunRecord>>,
 }
 
 impl RunContext {
-    /// `gpu_memory_mib` in bytes.
-    pub fn gpu_memory_bytes(&self) -> u64 {
-        self.gpu_memory_mib.map_or(1024, u64::from) << 20
+    /// The matcher of the run.
+    ///
+    /// # Errors
+    /// See [`Matcher::new`].
+    pub fn matcher(&self) -> Result<Matcher, DeviceError> {
+        let memory_mib = self.gpu_memory_mib.map_or(1024, u64::from);
+        self.matcher.get(&self.device, memory_mib << 20)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use trackweave::device::{Device, Gpu};
+use trackweave::kernels::match_guided::TILE;
 use trackweave::matching::{GpuMatcher, Guide, Matcher, View};
 use trackweave::message::{Descriptor, DescriptorMatch, Features, Keypoint};
 use trackweave::numerics::SplitMix64;
@@ -33,6 +34,7 @@ fn main() {
         trial("the_oldest_go_and_come_again", the_oldest_go_and_come_again),
         trial("keyframes_may_skip", keyframes_may_skip),
         trial("guided_matches_are_those_of_the_cpu", guided_matches_are_those_of_the_cpu),
+        trial("two_threads_share_descriptors", two_threads_share_descriptors),
     ];
     let mut arguments = Arguments::from_args();
     // Accounts and counts are the adapter's.
@@ -42,6 +44,10 @@ fn main() {
 
 /// Keyframes that show about the same: random descriptors, a few changed, in another order.
 fn keyframes() -> Vec<View> {
+    seen().into_iter().map(|(features, positions)| View::with_positions(&features, positions)).collect()
+}
+
+fn seen() -> Vec<(Arc<Features>, Vec<[f64; 2]>)> {
     let keyframe = |(ordinal, &n): (usize, &usize)| {
         let mut rng = SplitMix64::new(1, ordinal as u64);
         let descriptor = |i: usize| -> Descriptor {
@@ -57,7 +63,7 @@ fn keyframes() -> Vec<View> {
             let mut of_point = SplitMix64::new(3, ((i + 7 * ordinal) % 400) as u64);
             [of_point.unit() * 1280.0 + 9.0 * ordinal as f64, of_point.unit() * 720.0]
         };
-        View::with_positions(&Arc::new(features), (0..n).map(position).collect())
+        (Arc::new(features), (0..n).map(position).collect())
     };
     SIZES.iter().enumerate().map(keyframe).collect()
 }
@@ -67,7 +73,7 @@ fn windows(keyframes: &[View]) -> impl Iterator<Item = (&[View], &View)> {
 }
 
 fn on_cpu(keyframes: &[View]) -> Vec<Vec<Vec<DescriptorMatch>>> {
-    let mut cpu = Matcher::new(&Device::Cpu, 0).unwrap();
+    let cpu = Matcher::new(&Device::Cpu, 0).unwrap();
     windows(keyframes).map(|(earlier, latest)| cpu.matches(earlier, latest, 0.8).unwrap()).collect()
 }
 
@@ -97,7 +103,7 @@ fn same(name: &str, found: &[Vec<Vec<DescriptorMatch>>], expected: &[Vec<Vec<Des
 fn matches_are_those_of_the_cpu(gpu: &Gpu) -> Outcome {
     let keyframes = keyframes();
     let expected = on_cpu(&keyframes);
-    let mut matcher = Matcher::new(&Device::Gpu(gpu.clone()), 1 << 30)?;
+    let matcher = Matcher::new(&Device::Gpu(gpu.clone()), 1 << 30)?;
     let mut found = Vec::new();
     for (earlier, latest) in windows(&keyframes) {
         found.push(matcher.matches(earlier, latest, 0.8)?);
@@ -126,9 +132,9 @@ fn one_submission_while_all_fits(gpu: &Gpu) -> Outcome {
 fn the_oldest_go_and_come_again(gpu: &Gpu) -> Outcome {
     let keyframes = keyframes();
     let expected = on_cpu(&keyframes);
-    let len = |view: &View| view.len();
+    let room = |view: &View| view.len().next_multiple_of(TILE);
     let pairs =
-        windows(&keyframes).flat_map(|(earlier, latest)| earlier.iter().map(move |e| len(e) + len(latest)));
+        windows(&keyframes).flat_map(|(earlier, latest)| earlier.iter().map(move |e| room(e) + room(latest)));
     // Two that are matched are held in any case.
     let two = pairs.max().unwrap();
     let mut n_submissions = Vec::new();
@@ -155,7 +161,7 @@ fn the_oldest_go_and_come_again(gpu: &Gpu) -> Outcome {
 fn keyframes_may_skip(gpu: &Gpu) -> Outcome {
     let keyframes = keyframes();
     let mut matcher = GpuMatcher::new(gpu, (1000 * DESCRIPTOR_BYTES) as u64)?;
-    let mut cpu = Matcher::new(&Device::Cpu, 0)?;
+    let cpu = Matcher::new(&Device::Cpu, 0)?;
     let order: [(&[usize], usize); 6] =
         [(&[0, 1, 3], 5), (&[6, 7], 8), (&[0, 1, 3], 5), (&[5, 5, 0], 5), (&[], 3), (&[8, 3, 1, 0], 11)];
     for (earlier, latest) in order {
@@ -177,19 +183,53 @@ fn guides(n: usize) -> Vec<Guide> {
 /// At any room: positions that are no edge of a band are seen alike in f32.
 fn guided_matches_are_those_of_the_cpu(gpu: &Gpu) -> Outcome {
     let keyframes = keyframes();
-    let mut cpu = Matcher::guided(&Device::Cpu, 0)?;
+    let cpu = Matcher::new(&Device::Cpu, 0)?;
     let mut expected = Vec::new();
     for (earlier, latest) in windows(&keyframes) {
         expected.push(cpu.guided_matches(earlier, &guides(earlier.len()), latest, 0.8)?);
     }
     for most in [10_000, 900, 0] {
         let bytes = most * (DESCRIPTOR_BYTES + 12);
-        let mut matcher = Matcher::guided(&Device::Gpu(gpu.clone()), bytes as u64)?;
+        let matcher = Matcher::new(&Device::Gpu(gpu.clone()), bytes as u64)?;
         let mut found = Vec::new();
         for (earlier, latest) in windows(&keyframes) {
             found.push(matcher.guided_matches(earlier, &guides(earlier.len()), latest, 0.8)?);
         }
         same(&format!("room for {most}"), &found, &expected)?;
+    }
+    Ok(())
+}
+
+/// Plain and guided matching at once, as two stages do, at any room: the matches of each alone, and descriptors once.
+fn two_threads_share_descriptors(gpu: &Gpu) -> Outcome {
+    let seen = seen();
+    let plain: Vec<View> = seen.iter().map(|(features, _)| View::new(features)).collect();
+    let placed: Vec<View> =
+        seen.iter().map(|(features, at)| View::with_positions(features, at.clone())).collect();
+    let run = |matcher: &Matcher| {
+        windows(&plain)
+            .map(|(earlier, latest)| matcher.matches(earlier, latest, 0.8))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let run_guided = |matcher: &Matcher| {
+        let matches = |(earlier, latest): (&[View], &View)| {
+            matcher.guided_matches(earlier, &guides(earlier.len()), latest, 0.8)
+        };
+        windows(&placed).map(matches).collect::<Result<Vec<_>, _>>()
+    };
+    let (expected, expected_guided) = (run(&Matcher::Cpu)?, run_guided(&Matcher::Cpu)?);
+    for most in [10_000, 1500, 900, 0] {
+        let matcher = Matcher::new(&Device::Gpu(gpu.clone()), (most * (DESCRIPTOR_BYTES + 17)) as u64)?;
+        matcher.prepare_guided()?;
+        let (found, found_guided) = std::thread::scope(|scope| {
+            let other = matcher.clone();
+            let guided = scope.spawn(move || run_guided(&other));
+            (run(&matcher), guided.join().expect("it does not panic"))
+        });
+        same(&format!("room for {most}"), &found?, &expected)?;
+        same(&format!("guided, room for {most}"), &found_guided?, &expected_guided)?;
+        // All keyframes together have rooms for less than 4096.
+        assert!(bytes_of(gpu, "descriptors") <= (4096 * DESCRIPTOR_BYTES) as u64);
     }
     Ok(())
 }

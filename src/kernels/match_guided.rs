@@ -3,15 +3,18 @@
 //! Positions are pixels of the picture that F speaks of; a pair is a candidate when the second keypoint lies within
 //! the band about the first one's epipolar line. Keypoints of one position are one point: the rival of the nearest
 //! stands elsewhere. Distances are exact integers, ties go to the lower index. One invocation handles one keypoint of
-//! the first picture; keypoints of the second are bucketed by position, so only those near the line are looked at.
+//! the first picture; those of the second lie in tiles of neighbours, and only tiles that the band reaches are looked at.
 
-pub use self::shader::{Band, MatchGuidedParams, SHADER, Spot, Spots};
+pub use self::shader::{Band, MatchGuidedParams, SHADER, Spot, SpotBounds, Spots};
+pub use self::tiles::TILE;
 
+use self::tiles::{Bounds, Tile, Tiles};
 use super::match_descriptors::squared_distance;
 use super::match_mutual::{Nearest, RatioTest, match_mutual};
 use crate::message::{Descriptor, DescriptorMatch};
 
 mod shader;
+mod tiles;
 
 /// The keypoints of one picture: positions and descriptors, row by row.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +28,7 @@ pub struct GuidedPoints<'a> {
 /// Buffers that `match_guided` reuses from call to call.
 #[derive(Debug, Default)]
 pub struct GuidedScratch {
-    strips: [Strips; 2],
+    tiles: Tiles,
     first: Vec<Nearest>,
     second: Vec<Nearest>,
 }
@@ -42,10 +45,8 @@ pub fn match_guided(
     ratio: f32,
     scratch: &mut GuidedScratch,
 ) -> Vec<DescriptorMatch> {
-    let GuidedScratch { strips, first: nearest_of_first, second: nearest_of_second } = scratch;
-    for (axis, strips) in strips.iter_mut().enumerate() {
-        strips.fill(second.positions, axis);
-    }
+    let GuidedScratch { tiles, first: nearest_of_first, second: nearest_of_second } = scratch;
+    tiles.fill(second.positions);
     for (nearest, points) in [(&mut *nearest_of_first, first), (&mut *nearest_of_second, second)] {
         nearest.clear();
         nearest.resize(points.positions.len().min(points.descriptors.len()), Nearest::NONE);
@@ -55,9 +56,8 @@ pub fn match_guided(
         || {
             for (i, nearest) in nearest_of_first.iter_mut().enumerate() {
                 let line = EpipolarLine::new(f, first.positions[i], band_px);
-                strips[line.walk_axis()].visit(
+                tiles.visit(
                     &line,
-                    second.positions,
                     #[inline(always)]
                     |j| {
                         let Some(of_second) = nearest_of_second.get_mut(j) else { return };
@@ -103,81 +103,39 @@ impl EpipolarLine {
         EpipolarLine { normal: [a / norm, b / norm], c: c / norm, band_px }
     }
 
+    /// Whether a keypoint within `bounds` may be near. The margin only covers rounding.
     #[inline(always)]
-    fn is_near(&self, [x, y]: [f64; 2]) -> bool {
-        (self.normal[0] * x + self.normal[1] * y + self.c).abs() <= self.band_px
+    fn may_reach(&self, Bounds { middle: [x, y], half: [half_x, half_y] }: &Bounds) -> bool {
+        let [a, b] = self.normal;
+        let margin = 1e-9 * (x.abs() + y.abs() + half_x + half_y + self.c.abs());
+        let reach = a.abs() * half_x + b.abs() * half_y + self.band_px + margin;
+        (a * x + b * y + self.c).abs() <= reach
     }
 
-    /// 0 for a line that is walked along x, 1 along y: the axis in which it is not steep.
-    fn walk_axis(&self) -> usize {
-        (self.normal[0].abs() > self.normal[1].abs()) as usize
+    /// A bit for each keypoint of a tile that is near.
+    #[inline(always)]
+    fn near(&self, tile: &Tile) -> u32 {
+        let mut near = 0;
+        for k in 0..TILE {
+            let distance = (self.normal[0] * tile.x[k] + self.normal[1] * tile.y[k] + self.c).abs();
+            near |= u32::from(distance <= self.band_px) << k;
+        }
+        near
     }
 }
 
-/// Positions bucketed into strips across `axis`, each strip sorted by the other coordinate.
-#[derive(Debug, Default)]
-struct Strips {
-    axis: usize,
-    low: f64,
-    width: f64,
-    /// Where each strip begins in `order`; one more than there are strips.
-    starts: Vec<usize>,
-    /// (other coordinate, index) of every position, strip by strip.
-    order: Vec<(f64, u32)>,
-}
-
-impl Strips {
-    /// Sorts finite `positions` into about sqrt(n) strips; others are left out.
-    fn fill(&mut self, positions: &[[f64; 2]], axis: usize) {
-        let finite = |p: &[f64; 2]| p[0].is_finite() && p[1].is_finite();
-        let along = || positions.iter().filter(|p| finite(p)).map(|p| p[axis]);
-        let (low, high) = along().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-        let n_strips = ((along().count() as f64).sqrt() as usize).max(1);
-        (self.axis, self.low) = (axis, low);
-        self.width = ((high - low) / n_strips as f64).max(1.0);
-
-        self.order.clear();
-        self.order.extend((0..positions.len()).filter(|&i| finite(&positions[i])).map(|i| (0.0, i as u32)));
-        let strip_of = |v: f64| (((v - low) / self.width) as usize).min(n_strips - 1);
-        let key = |i: u32| (strip_of(positions[i as usize][axis]), positions[i as usize][1 - axis]);
-        self.order.sort_unstable_by(|a, b| {
-            let (ka, kb) = (key(a.1), key(b.1));
-            ka.0.cmp(&kb.0).then(ka.1.total_cmp(&kb.1)).then(a.1.cmp(&b.1))
-        });
-        self.starts.clear();
-        self.starts.resize(n_strips + 1, 0);
-        for entry in &mut self.order {
-            entry.0 = positions[entry.1 as usize][1 - axis];
-            self.starts[strip_of(positions[entry.1 as usize][axis]) + 1] += 1;
-        }
-        for s in 0..n_strips {
-            self.starts[s + 1] += self.starts[s];
-        }
-    }
-
-    /// Calls `op` with every position in the band of `line`, once each.
+impl Tiles {
+    /// Calls `op` with every keypoint in the band of `line`, once each.
     #[inline(always)]
-    fn visit(&self, line: &EpipolarLine, positions: &[[f64; 2]], mut op: impl FnMut(usize)) {
-        let (along, across) = (line.normal[self.axis], line.normal[1 - self.axis]);
-        for (s, bounds) in self.starts.windows(2).enumerate() {
-            let strip = &self.order[bounds[0]..bounds[1]];
-            if strip.is_empty() {
+    fn visit(&self, line: &EpipolarLine, mut op: impl FnMut(usize)) {
+        for (tile, bounds) in self.tiles.iter().zip(&self.bounds) {
+            if !line.may_reach(bounds) {
                 continue;
             }
-            let begin = self.low + s as f64 * self.width;
-            let at = |v: f64| -(along * v + line.c) / across;
-            let (a, b) = (at(begin), at(begin + self.width));
-            // The exact test is `is_near`; the margin only covers the rounding of these bounds.
-            let margin = line.band_px / across.abs() + 1e-6 * (1.0 + a.abs() + b.abs());
-            let (low, high) = (a.min(b) - margin, a.max(b) + margin);
-            let from = strip.partition_point(|entry| entry.0 < low);
-            for &(across, index) in &strip[from..] {
-                if across > high {
-                    break;
-                }
-                if line.is_near(positions[index as usize]) {
-                    op(index as usize);
-                }
+            let mut near = line.near(tile);
+            while near != 0 {
+                op(tile.index[near.trailing_zeros() as usize] as usize);
+                near &= near - 1;
             }
         }
     }
@@ -269,6 +227,38 @@ mod tests {
             }
         }
         assert!(found > 500, "only {found} matches: the cases say nothing");
+    }
+
+    /// [t]x: the F of a camera that moves towards the point `t` of the picture, at infinity where the last is 0.
+    fn towards([x, y, z]: [f64; 3]) -> [f64; 9] {
+        [0.0, -z, y, z, 0.0, -x, -y, x, 0.0]
+    }
+
+    #[test]
+    fn equals_the_oracle_wherever_the_epipole_is() {
+        let mut rng = SplitMix64::new(8, 3);
+        let mut scratch = GuidedScratch::default();
+        let inside = [[320.0, 200.0, 1.0], [12.5, 380.0, 1.0]];
+        let at_the_border = [[0.0, 133.0, 1.0], [640.0, 400.0, 1.0], [333.0, 0.0, 1.0]];
+        let at_infinity = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.3, 0.0], [-0.7, 1.0, 0.0]];
+        for [n, m] in [[9, 2], [40, 800], [800, 40], [300, 400]] {
+            let (first, second) = (Side::random(&mut rng, n), Side::random(&mut rng, m));
+            let mut found = 0;
+            for epipole in inside.into_iter().chain(at_the_border).chain(at_infinity) {
+                let f = towards(epipole);
+                for band_px in [1.0, 3.5, 12.0, 50.0] {
+                    let matches =
+                        match_guided(first.points(), second.points(), &f, band_px, 0.8, &mut scratch);
+                    assert_eq!(
+                        matches,
+                        oracle(&first, &second, &f, band_px),
+                        "{n} x {m}, {epipole:?}, band {band_px}"
+                    );
+                    found += matches.len();
+                }
+            }
+            assert!(found > n.min(m), "{n} x {m}: only {found} matches");
+        }
     }
 
     /// The F of a sideways camera: the epipolar line of (x, y) is the row y.

@@ -1,8 +1,11 @@
 //! Matching on a device: descriptors stay there from keyframe to keyframe, and many pairs go in one submission.
 
-use super::arena::{Arena, Place};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::arena::{Arena, Place, SpotBuffers, room};
 use super::{Guide, View};
-use crate::device::{Bound, Buffer, DeviceError, Gpu, KernelSource, PassTime, Readback, Recording};
+use crate::device::{AnyBuffer, Bound, Buffer, DeviceError, Gpu, PassTime, Readback, Recording};
 use crate::kernels::match_descriptors::{self, MatchDescriptorsParams, Search, Searches};
 use crate::kernels::match_guided::{self, Band, MatchGuidedParams};
 use crate::kernels::match_mutual::{self, MatchMutualParams, MutualMatch, Nearest, RatioTest};
@@ -13,13 +16,16 @@ const MOST_PAIRS: usize = 64;
 /// Distances after which no pair more is taken into a submission: so many take a slow GPU a tenth of a second.
 const MOST_DISTANCES: usize = 1 << 28;
 
-/// Matches a keyframe with earlier ones as [`match_descriptors`](match_descriptors::match_descriptors) does.
+/// Matches a keyframe with earlier ones as [`match_descriptors`](match_descriptors::match_descriptors) does, and within bands
+/// as [`match_guided`](match_guided::match_guided) does.
 #[derive(Debug)]
 pub struct GpuMatcher {
     gpu: Gpu,
     arena: Arena,
+    /// Keyframes of the last call of each kind: plain, guided.
+    wanted: [Vec<View>; 2],
     searches: Buffer<Search>,
-    /// One a pair where it is for guided matching.
+    /// One a pair; none before the first guided matching.
     bands: Option<Buffer<Band>>,
     work: Option<Work>,
 }
@@ -31,6 +37,7 @@ struct Work {
     matches: Buffer<MutualMatch>,
     found: Readback<MutualMatch>,
     search: Bound,
+    guided: Option<Bound>,
     test: Bound,
 }
 
@@ -45,34 +52,36 @@ impl GpuMatcher {
     /// The device was lost, its workgroups have too little memory, or a shader does not compile.
     pub fn new(gpu: &Gpu, memory_bytes: u64) -> Result<GpuMatcher, DeviceError> {
         gpu.check_workgroup_memory(match_descriptors::SHADER.name, match_descriptors::WORKGROUP_BYTES)?;
-        GpuMatcher::of_kernel(gpu, &match_descriptors::SHADER, Arena::new(gpu, memory_bytes, false)?, None)
+        // Made now, so that no keyframe waits for them.
+        for source in [&match_descriptors::SHADER, &match_mutual::SHADER] {
+            gpu.kernel(source, &[])?;
+        }
+        Ok(GpuMatcher {
+            gpu: gpu.clone(),
+            arena: Arena::new(gpu, memory_bytes)?,
+            wanted: Default::default(),
+            searches: gpu.buffer("searches", 2 * MOST_PAIRS)?,
+            bands: None,
+            work: None,
+        })
     }
 
-    /// The same for guided matching.
+    /// Makes what guided matching needs, where the first one would. What is held must come again.
     ///
     /// # Errors
     /// As `new`.
-    pub fn guided(gpu: &Gpu, memory_bytes: u64) -> Result<GpuMatcher, DeviceError> {
-        let bands = gpu.buffer("bands", MOST_PAIRS)?;
-        GpuMatcher::of_kernel(gpu, &match_guided::SHADER, Arena::new(gpu, memory_bytes, true)?, Some(bands))
-    }
-
-    fn of_kernel(
-        gpu: &Gpu,
-        search: &'static KernelSource,
-        arena: Arena,
-        bands: Option<Buffer<Band>>,
-    ) -> Result<GpuMatcher, DeviceError> {
-        // Made now, so that no keyframe waits for them.
-        for source in [search, &match_mutual::SHADER] {
-            gpu.kernel(source, &[])?;
+    pub fn prepare_guided(&mut self) -> Result<(), DeviceError> {
+        if self.bands.is_none() {
+            self.gpu.kernel(&match_guided::SHADER, &[])?;
+            self.work = None;
+            self.arena.hold_spots()?;
+            self.bands = Some(self.gpu.buffer("bands", MOST_PAIRS)?);
         }
-        let searches = gpu.buffer("searches", 2 * MOST_PAIRS)?;
-        Ok(GpuMatcher { gpu: gpu.clone(), arena, searches, bands, work: None })
+        Ok(())
     }
 
-    /// Matches of each of the `earlier` keyframes, oldest first, with the `latest`. What is neither is forgotten; where
-    /// there is no room for all, the oldest go.
+    /// Matches of each of the `earlier` keyframes, oldest first, with the `latest`. Forgotten is what neither this nor the
+    /// last guided matching asked for; where there is no room for all, that of the other kind goes first, then the oldest.
     ///
     /// # Errors
     /// The device was lost or has no memory for them.
@@ -104,7 +113,7 @@ impl GpuMatcher {
     /// As `matches`.
     ///
     /// # Panics
-    /// It is not for guided matching, or there are fewer guides.
+    /// There are fewer guides.
     pub fn guided_matches(
         &mut self,
         earlier: &[View],
@@ -140,15 +149,17 @@ impl GpuMatcher {
         latest: &View,
         ratio: f32,
     ) -> Result<(Vec<Vec<DescriptorMatch>>, Vec<PassTime>), DeviceError> {
-        assert_eq!(guides.is_some(), self.bands.is_some(), "a matcher is guided or not");
+        if guides.is_some() {
+            self.prepare_guided()?;
+        }
+        self.wanted[guides.is_some() as usize] = earlier.iter().chain([latest]).cloned().collect();
         let n = |at: usize| earlier[at].len();
         let n_latest = latest.len();
         let rank = |held: &View| {
-            let is_earlier = |earlier: &View| earlier.is(held);
-            (!held.is(latest)).then(|| earlier.iter().position(is_earlier)).flatten()
+            let is_earlier = |earlier: &View| held.serves(earlier);
+            (!held.serves(latest)).then(|| earlier.iter().position(is_earlier).map_or(0, |at| at + 1))
         };
         let mut all = Batch { found: vec![Vec::new(); earlier.len()], ..Batch::default() };
-        self.arena.retain(|held| held.is(latest) || rank(held).is_some());
         let mut pairs: Vec<usize> = (0..earlier.len()).filter(|&at| n(at).min(n_latest) > 0).collect();
         let mut bands = vec![None; earlier.len()];
         if let Some(guides) = guides {
@@ -158,11 +169,11 @@ impl GpuMatcher {
             }
             pairs.retain(|&at| bands[at].is_some());
         }
-        let Some(largest) = pairs.iter().map(|&at| n(at)).max() else {
+        let wanted = self.forget_unwanted();
+        let Some(largest) = pairs.iter().map(|&at| room(&earlier[at])).max() else {
             return Ok((all.found, all.times));
         };
-        let wanted: usize = pairs.iter().map(|&at| n(at)).sum();
-        if self.arena.reserve(wanted + n_latest, largest + n_latest)? {
+        if self.arena.reserve(wanted, largest + room(latest))? {
             self.work = None;
         }
         // Those that are held come first: others may have to take their room.
@@ -172,6 +183,9 @@ impl GpuMatcher {
         }
         for at in pairs {
             while !self.arena.load(&earlier[at]) {
+                if self.arena.forget_lowest(|held| rank(held).filter(|rank| *rank == 0)) {
+                    continue;
+                }
                 self.submit(record, &mut all, ratio)?;
                 if !self.arena.forget_lowest(rank) {
                     // The latest lies in the midst.
@@ -191,30 +205,41 @@ impl GpuMatcher {
         Ok((all.found, all.times))
     }
 
+    /// Forgets what no call asks for any more. The room that the rest would take.
+    fn forget_unwanted(&mut self) -> usize {
+        let wanted = &self.wanted;
+        self.arena.retain(|held| wanted.iter().flatten().any(|wanted| held.serves(wanted)));
+        let by_features = wanted.iter().flatten().map(|view| (Arc::as_ptr(&view.features), room(view)));
+        by_features.collect::<HashMap<_, _>>().into_values().sum()
+    }
+
     /// Matches the pairs of the batch, which is empty then.
     fn submit(&mut self, record: Record, batch: &mut Batch, ratio: f32) -> Result<(), DeviceError> {
         if batch.pairs.is_empty() {
             return Ok(());
         }
         let places: Vec<[Place; 2]> = batch.pairs.iter().map(|(_, places)| *places).collect();
-        let searches =
-            if self.bands.is_some() { Searches::guided(&places) } else { Searches::both_ways(&places) };
+        let is_guided = !batch.bands.is_empty();
+        let searches = if is_guided { Searches::guided(&places) } else { Searches::both_ways(&places) };
         self.make_room(&searches)?;
-        if let Some(bands) = &self.bands {
-            self.gpu.write(bands, 0, &batch.bands);
-            batch.bands.clear();
-        }
         let work = self.work.as_ref().expect("there is room");
         self.gpu.write(&self.searches, 0, &searches.searches);
         let n_searches = searches.searches.len() as u32;
-        if self.bands.is_some() {
-            work.search.set(&MatchGuidedParams { n_searches });
-        } else {
-            work.search.set(&MatchDescriptorsParams { n_searches });
-        }
+        let search = match (&work.guided, &self.bands) {
+            (Some(guided), Some(bands)) if is_guided => {
+                self.gpu.write(bands, 0, &batch.bands);
+                batch.bands.clear();
+                guided.set(&MatchGuidedParams { n_searches });
+                guided
+            }
+            _ => {
+                work.search.set(&MatchDescriptorsParams { n_searches });
+                &work.search
+            }
+        };
         work.test.set(&MatchMutualParams::new(places.len(), searches.n_matches, RatioTest::new(ratio)));
         let mut recording = record(&self.gpu)?;
-        recording.pass("nearest").dispatch(&work.search, searches.groups());
+        recording.pass("nearest").dispatch(search, searches.groups());
         let groups = match_mutual::SHADER.flat_groups(searches.n_matches);
         recording.pass("mutual").dispatch(&work.test, groups);
         recording.read(&work.matches, 0..searches.n_matches, &work.found);
@@ -241,20 +266,22 @@ impl GpuMatcher {
         let nearest = gpu.buffer("nearest", n_nearest)?;
         let matches = gpu.buffer("matches", n_matches)?;
         let (searches, descriptors) = (&self.searches, self.arena.descriptors());
-        let search = match (&self.bands, self.arena.spots()) {
-            (Some(bands), Some(spots)) => gpu.kernel(&match_guided::SHADER, &[])?.bind(
-                &MatchGuidedParams { n_searches: 0 },
-                &[searches, bands, descriptors, spots, &nearest],
-            )?,
-            _ => gpu
-                .kernel(&match_descriptors::SHADER, &[])?
-                .bind(&MatchDescriptorsParams { n_searches: 0 }, &[searches, descriptors, &nearest])?,
+        let search = gpu
+            .kernel(&match_descriptors::SHADER, &[])?
+            .bind(&MatchDescriptorsParams { n_searches: 0 }, &[searches, descriptors, &nearest])?;
+        let guided = match (&self.bands, self.arena.spots()) {
+            (Some(bands), Some(SpotBuffers { spots, bounds })) => {
+                let buffers: [&dyn AnyBuffer; 6] = [searches, bands, descriptors, spots, bounds, &nearest];
+                let kernel = gpu.kernel(&match_guided::SHADER, &[])?;
+                Some(kernel.bind(&MatchGuidedParams { n_searches: 0 }, &buffers)?)
+            }
+            _ => None,
         };
         let test = gpu
             .kernel(&match_mutual::SHADER, &[])?
             .bind(&MatchMutualParams::new(0, 0, RatioTest::new(1.0)), &[searches, &nearest, &matches])?;
         let found = gpu.readback("matches", n_matches)?;
-        self.work = Some(Work { nearest, matches, found, search, test });
+        self.work = Some(Work { nearest, matches, found, search, guided, test });
         Ok(())
     }
 }

@@ -38,15 +38,24 @@ impl View {
         self.len() == 0
     }
 
+    /// Whether it is known where the keypoints lie.
+    pub(super) fn has_positions(&self) -> bool {
+        !self.positions.is_empty()
+    }
+
     /// Positions as a device takes them.
     pub(super) fn spots(&self) -> &Spots {
         self.spots.get_or_init(|| Spots::new(&self.positions))
     }
 
-    /// Whether it is of the same features and positions.
-    pub(super) fn is(&self, other: &View) -> bool {
-        let is_plain = self.positions.is_empty() && other.positions.is_empty();
-        let is_same = is_plain || Arc::ptr_eq(&self.positions, &other.positions);
-        Arc::ptr_eq(&self.features, &other.features) && is_same
+    /// Whether it is of the same features, and of the same positions where `other` has any.
+    pub(super) fn serves(&self, other: &View) -> bool {
+        let has_positions = !other.has_positions() || Arc::ptr_eq(&self.positions, &other.positions);
+        Arc::ptr_eq(&self.features, &other.features) && has_positions
+    }
+
+    /// Whether it has none of the positions of `other`, but its features.
+    pub(super) fn lacks_only_positions_of(&self, other: &View) -> bool {
+        Arc::ptr_eq(&self.features, &other.features) && !self.has_positions()
     }
 }

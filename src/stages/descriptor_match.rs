@@ -48,7 +48,7 @@ impl DescriptorMatch {
         if !(0.1..=1.0).contains(&options.ratio) {
             return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1").into());
         }
-        let matcher = Matcher::new(&context.device, context.gpu_memory_bytes())?;
+        let matcher = context.matcher()?;
         Ok(DescriptorMatch { options, matcher, earlier: VecDeque::new(), views: VecDeque::new() })
     }
 

@@ -86,8 +86,10 @@ impl EpipolarVerify {
         }
         Camera::from_options(&context.camera, 2, 2)?;
         let camera_options = context.camera.clone();
-        let matcher = || Matcher::guided(&context.device, context.gpu_memory_bytes());
-        let matcher = options.guided.then(matcher).transpose()?;
+        let matcher = options.guided.then(|| context.matcher()).transpose()?;
+        if let Some(matcher) = &matcher {
+            matcher.prepare_guided()?;
+        }
         let seed = context.seed;
         Ok(EpipolarVerify { options, camera_options, seed, matcher, camera: None, views: Vec::new() })
     }
@@ -120,7 +122,7 @@ impl EpipolarVerify {
         let found = pairs.par_iter().map(|pair| verifier.find(pair, first(pair), second, ordinal));
         let found: Vec<Found> = found.collect();
         let guides = found.iter().map(|found| verifier.guide(found)).collect();
-        let guided = match &mut self.matcher {
+        let guided = match &self.matcher {
             Some(matcher) => guided_matches(matcher, &self.views, &pairs, guides)?,
             None => vec![Vec::new(); pairs.len()],
         };
@@ -179,7 +181,7 @@ impl View {
 
 /// Matches within the band of each pair that has a guide, all of the last of `views`.
 fn guided_matches(
-    matcher: &mut Matcher,
+    matcher: &Matcher,
     views: &[View],
     pairs: &[MergedPair],
     guides: Vec<Option<Guide>>,

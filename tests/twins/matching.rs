@@ -3,7 +3,9 @@
 use image::RgbImage;
 use trackweave::device::{AnyBuffer, Buffer, DeviceError, Gpu};
 use trackweave::kernels::match_descriptors::{self, MatchDescriptorsParams, MatchScratch, Search, Searches};
-use trackweave::kernels::match_guided::{self, Band, GuidedPoints, GuidedScratch, MatchGuidedParams, Spots};
+use trackweave::kernels::match_guided::{
+    self, Band, GuidedPoints, GuidedScratch, MatchGuidedParams, Spot, Spots, TILE,
+};
 use trackweave::kernels::match_mutual::{self, MatchMutualParams, MutualMatch, Nearest, RatioTest};
 use trackweave::message::{Descriptor, DescriptorMatch};
 use trackweave::numerics::SplitMix64;
@@ -195,7 +197,7 @@ fn ratios_at_the_boundary(gpu: &Gpu) -> Outcome {
 }
 
 /// Keypoints in a 640 x 400 picture, every fourth at the position of the one before; a few have no position.
-fn guided_side(rng: &mut SplitMix64, n: usize) -> (Vec<[f64; 2]>, Vec<Descriptor>) {
+fn guided_side(rng: &mut SplitMix64, n: usize) -> Side {
     let mut positions: Vec<[f64; 2]> = Vec::new();
     let mut descriptors = Vec::new();
     for i in 0..n {
@@ -218,6 +220,50 @@ fn random_geometry(rng: &mut SplitMix64) -> [f64; 9] {
     f.try_into().expect("nine values")
 }
 
+type Side = (Vec<[f64; 2]>, Vec<Descriptor>);
+
+/// Both ways and the test.
+fn guided_on_device(
+    gpu: &Gpu,
+    sides: &[Side; 2],
+    f: &[f64; 9],
+    band_px: f64,
+) -> Result<Vec<DescriptorMatch>, DeviceError> {
+    let [n, m] = [&sides[0], &sides[1]].map(|(positions, _)| positions.len());
+    let spots = [&sides[0], &sides[1]].map(|(positions, _)| Spots::new(positions));
+    // The second side begins at a tile.
+    let begin = n.next_multiple_of(TILE);
+    let mut descriptors = sides[0].1.clone();
+    descriptors.resize(begin, [7; 128]);
+    descriptors.extend(&sides[1].1);
+    let mut in_order = spots[0].spots.clone();
+    in_order.resize(begin, Spot { x: 0.0, y: 0.0, point: 5, index: 5 });
+    in_order.extend(&spots[1].spots);
+    let all = Searches::guided(&[[(0, n), (begin, m)]]);
+    let band = Band::new(f, band_px, [spots[0].middle, spots[1].middle]).expect("there are lines");
+    let searches = gpu.buffer_with("searches", &all.searches)?;
+    let bands = gpu.buffer_with("bands", &[band])?;
+    let descriptors = gpu.buffer_with("descriptors", &descriptors)?;
+    let in_order = gpu.buffer_with("spots", &in_order)?;
+    let tiles = gpu.buffer_with("tiles", &[&spots[0].bounds[..], &spots[1].bounds].concat())?;
+    let nearest = gpu.buffer::<Nearest>("nearest", all.n_nearest)?;
+    let params = MatchGuidedParams { n_searches: 2 };
+    let kernel = gpu.kernel(&match_guided::SHADER, &[])?;
+    let buffers: [&dyn AnyBuffer; 6] = [&searches, &bands, &descriptors, &in_order, &tiles, &nearest];
+    let bound = kernel.bind(&params, &buffers)?;
+    let mut recording = gpu.record("match_guided");
+    recording.dispatch(&bound, all.groups());
+    recording.submit()?.wait()?;
+    let matches = mutual_on_device(gpu, &all, [&searches, &nearest], 0.8)?;
+    Ok(MutualMatch::found(&matches).collect())
+}
+
+fn guided_on_cpu(sides: &[Side; 2], f: &[f64; 9], band_px: f64) -> Vec<DescriptorMatch> {
+    let [first, second] =
+        [&sides[0], &sides[1]].map(|(positions, descriptors)| GuidedPoints { positions, descriptors });
+    match_guided::match_guided(first, second, f, band_px, 0.8, &mut GuidedScratch::default())
+}
+
 /// Exact integers on candidates that f32 may see on the other side of a band's edge: at least 99.5 % of the matches.
 pub fn match_guided(gpu: &Gpu, picture: &RgbImage) -> Outcome {
     let mut rng = SplitMix64::new(picture.width() as u64, 5);
@@ -225,27 +271,9 @@ pub fn match_guided(gpu: &Gpu, picture: &RgbImage) -> Outcome {
     for [n, m] in [[1, 0], [1, 1], [63, 64], [65, 129], [300, 2500], [2100, 700]] {
         let sides = [guided_side(&mut rng, n), guided_side(&mut rng, m)];
         let f = random_geometry(&mut rng);
-        let spots = [0, 1].map(|side| Spots::new(&sides[side].0));
         for band_px in [0.0, 1.5, 4.0, 40.0, 2000.0] {
-            let all = Searches::guided(&[[(0, n), (n, m)]]);
-            let band = Band::new(&f, band_px, [spots[0].middle, spots[1].middle]).expect("there are lines");
-            let searches = gpu.buffer_with("searches", &all.searches)?;
-            let bands = gpu.buffer_with("bands", &[band])?;
-            let descriptors = gpu.buffer_with("descriptors", &[&sides[0].1[..], &sides[1].1].concat())?;
-            let on_device = gpu.buffer_with("spots", &[&spots[0].spots[..], &spots[1].spots].concat())?;
-            let nearest = gpu.buffer::<Nearest>("nearest", all.n_nearest)?;
-            let params = MatchGuidedParams { n_searches: 2 };
-            let kernel = gpu.kernel(&match_guided::SHADER, &[])?;
-            let bound = kernel.bind(&params, &[&searches, &bands, &descriptors, &on_device, &nearest])?;
-            let mut recording = gpu.record("match_guided");
-            recording.dispatch(&bound, match_guided::SHADER.flat_groups(64 * all.n_groups));
-            recording.submit()?.wait()?;
-            let matches = mutual_on_device(gpu, &all, [&searches, &nearest], 0.8)?;
-            let found: Vec<DescriptorMatch> = MutualMatch::found(&matches).collect();
-            let [first, second] = [&sides[0], &sides[1]]
-                .map(|(positions, descriptors)| GuidedPoints { positions, descriptors });
-            let mut scratch = GuidedScratch::default();
-            let expected = match_guided::match_guided(first, second, &f, band_px, 0.8, &mut scratch);
+            let found = guided_on_device(gpu, &sides, &f, band_px)?;
+            let expected = guided_on_cpu(&sides, &f, band_px);
             n_same += found.iter().filter(|found| expected.contains(found)).count();
             (n_found, n_expected) = (n_found + found.len(), n_expected + expected.len());
         }
@@ -254,5 +282,42 @@ pub fn match_guided(gpu: &Gpu, picture: &RgbImage) -> Outcome {
     if n_expected < 150 || 1000 * n_same < 995 * n_found.max(n_expected) {
         return Err(format!("{n_same} of {n_found} matches are among the {n_expected} of the twin").into());
     }
+    guided_on_whole_pixels(gpu, picture)
+}
+
+/// At whole pixels f32 is exact, so every match is the twin's: no tile is left out that a band reaches. Epipoles in the
+/// picture, at its border, outside and at infinity. For more than 8192 keypoints tiles are asked in two goes.
+fn guided_on_whole_pixels(gpu: &Gpu, picture: &RgbImage) -> Outcome {
+    let mut rng = SplitMix64::new(9, picture.width() as u64);
+    let mut side = |n: usize| -> Side {
+        let (mut positions, mut descriptors) = guided_side(&mut rng, n);
+        positions.iter_mut().flatten().for_each(|v| *v = v.round());
+        // So that the middle is at (320, 200).
+        [positions[0], positions[1]] = [[0.0, 0.0], [640.0, 400.0]];
+        descriptors.iter_mut().for_each(|descriptor| descriptor[6..30].fill_with(|| rng.below(3) as u8 * 30));
+        (positions, descriptors)
+    };
+    // About the middle; the largest is a power of two, which F is divided by.
+    let epipoles = [[0, 0, 1], [64, -32, 1], [256, 128, 1], [-512, 64, 1], [2048, 1024, 1]];
+    let directions = [[1, 0, 0], [0, 1, 0], [1, 2, 0], [-2, 1, 0]];
+    let sizes: &[[usize; 2]] = match picture.width() {
+        640 => &[[3, 9000], [9000, 90], [300, 650]],
+        _ => &[[40, 33], [2, 300]],
+    };
+    let mut n_found = 0;
+    for &[n, m] in sizes {
+        let sides = [side(n), side(m)];
+        for [x, y, z] in epipoles.into_iter().chain(directions) {
+            let [x, y, z] = [x + 320 * z, y + 200 * z, z].map(f64::from);
+            let f = [0.0, -z, y, z, 0.0, -x, -y, x, 0.0];
+            for band_px in [1.0, 3.3, 10.7, 50.3] {
+                let name = format!("{n} x {m}, epipole {x} {y} {z}, band {band_px}");
+                let found = guided_on_device(gpu, &sides, &f, band_px)?;
+                n_found += found.len();
+                compare_equal(&name, Dev(&found), Cpu(&guided_on_cpu(&sides, &f, band_px)))?;
+            }
+        }
+    }
+    assert!(n_found > 100, "only {n_found} matches: the cases say nothing");
     Ok(())
 }

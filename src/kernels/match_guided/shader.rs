@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::tiles::{TILE, Tiles};
 use crate::device::{Binding, KernelSource, params_layout};
 
-/// The shader. Searches come two a pair, from its first keyframe and from its second, a band a pair.
+/// The shader. Searches come two a pair, from its first keyframe and from its second, a band a pair. Descriptors of a keyframe
+/// are in its own order and begin at a multiple of [`TILE`], its spots are at the same places, its tiles at places / `TILE`.
 pub const SHADER: KernelSource = KernelSource {
     name: "match_guided",
     wgsl: concat!(
@@ -13,13 +15,14 @@ pub const SHADER: KernelSource = KernelSource {
         include_str!("../../../shaders/shared/search_of.wgsl"),
         include_str!("../../../shaders/match_guided.wgsl")
     ),
-    workgroup: [64, 1, 1],
+    workgroup: [32, 1, 1],
     params: params_layout!(MatchGuidedParams: n_searches),
     bindings: &[
         Binding::read("searches"),
         Binding::read("bands"),
         Binding::read("descriptors"),
         Binding::read("spots"),
+        Binding::read("tiles"),
         Binding::read_write("nearest"),
     ],
 };
@@ -42,6 +45,18 @@ pub struct Spot {
     pub y: f32,
     /// The first keypoint at the position; `u32::MAX` where the position is not finite.
     pub point: u32,
+    /// The keypoint.
+    pub index: u32,
+}
+
+/// What holds the spots of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct SpotBounds {
+    /// Middle, in pixels from that of the keyframe's positions.
+    pub middle: [f32; 2],
+    /// Half of its sides.
+    pub half: [f32; 2],
 }
 
 /// Positions as the shader takes them.
@@ -49,30 +64,50 @@ pub struct Spot {
 pub struct Spots {
     /// The middle of the finite positions.
     pub middle: [f64; 2],
-    /// One a keypoint.
+    /// One a keypoint, tile by tile; keypoints without a finite position come last.
     pub spots: Vec<Spot>,
+    /// One a tile.
+    pub bounds: Vec<SpotBounds>,
 }
 
 impl Spots {
     /// Of positions in pixels.
     pub fn new(positions: &[[f64; 2]]) -> Spots {
-        let is_finite = |at: &[f64; 2]| at.iter().all(|v| v.is_finite());
-        let middle = [0, 1].map(|axis| {
-            let along = positions.iter().filter(|at| is_finite(at)).map(|at| at[axis]);
-            let (low, high) = along.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-            if low <= high { 0.5 * (low + high) } else { 0.0 }
-        });
+        let tiles = Tiles::new(positions);
+        let middle = tiles.middle();
         let mut points = HashMap::new();
-        let mut spot = |(i, at): (usize, &[f64; 2])| {
-            if !is_finite(at) {
-                return Spot { x: 0.0, y: 0.0, point: u32::MAX };
-            }
-            // Zero has two signs.
-            let point = *points.entry(at.map(|v| (v + 0.0).to_bits())).or_insert(i as u32);
+        for (at, i) in positions.iter().zip(0..) {
+            points.entry(bits(at)).or_insert(i);
+        }
+        let in_tiles = || tiles.tiles.iter().flat_map(|tile| tile.index).filter(|&index| index != u32::MAX);
+        let spot = |index: u32| {
+            let at = &positions[index as usize];
             let [x, y] = [0, 1].map(|axis| (at[axis] - middle[axis]) as f32);
-            Spot { x, y, point }
+            Spot { x, y, point: points[&bits(at)], index }
         };
-        Spots { middle, spots: positions.iter().enumerate().map(&mut spot).collect() }
+        let mut spots: Vec<Spot> = in_tiles().map(spot).collect();
+        let nowhere = |(_, at): &(u32, &[f64; 2])| at.iter().any(|v| !v.is_finite());
+        let others = (0..).zip(positions).filter(nowhere);
+        spots.extend(others.map(|(index, _)| Spot { x: 0.0, y: 0.0, point: u32::MAX, index }));
+        let bounds = spots.chunks(TILE).map(SpotBounds::of).collect();
+        Spots { middle, spots, bounds }
+    }
+}
+
+/// Equal for equal positions: zero has two signs.
+fn bits(at: &[f64; 2]) -> [u64; 2] {
+    at.map(|v| (v + 0.0).to_bits())
+}
+
+impl SpotBounds {
+    fn of(spots: &[Spot]) -> SpotBounds {
+        let along = |of: fn(&Spot) -> f32| {
+            let values = spots.iter().filter(|spot| spot.point != u32::MAX).map(of);
+            let (low, high) = values.fold((f32::MAX, f32::MIN), |(l, h), v| (l.min(v), h.max(v)));
+            if low <= high { (0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low) } else { (0.0, 0.0) }
+        };
+        let (x, y) = (along(|spot| spot.x), along(|spot| spot.y));
+        SpotBounds { middle: [x.0, y.0], half: [x.1, y.1] }
     }
 }
 
