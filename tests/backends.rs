@@ -187,10 +187,16 @@ fn features(database: &Database, image: u32) -> Features {
 /// With room for two keyframes' descriptors, and with room for all.
 fn memory_changes_no_match(adapter: &str) -> Outcome {
     let place = Place::new(CameraPath::Orbit);
-    let device = ["--backend", "gpu", "--adapter", adapter];
-    let all = place.run("full", "all", &device);
-    let two = place.run("full", "two", &[&device[..], &["--gpu-memory", "0"]].concat());
-    assert_same(&two, &all);
+    for guided in ["epipolar_verify.guided=false", "epipolar_verify.guided=true"] {
+        let run = |memory: &str| {
+            let device = ["--backend", "gpu", "--adapter", adapter, "--gpu-memory", memory, "--set", guided];
+            place.run("full", &format!("{guided} {memory}"), &device)
+        };
+        let all = run("1024");
+        for memory in ["64", "0"] {
+            assert_same(&run(memory), &all);
+        }
+    }
     Ok(())
 }
 

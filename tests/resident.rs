@@ -3,6 +3,10 @@
 
 #[path = "support/klt_scene.rs"]
 mod klt_scene;
+#[path = "resident/matcher.rs"]
+mod matcher;
+#[path = "resident/sift.rs"]
+mod sift;
 #[path = "resident/tracker.rs"]
 mod tracker;
 
@@ -36,6 +40,15 @@ fn main() {
             Box::new(|name: &str| tracker::lost(&Gpu::open(Some(name))?)),
         ),
     ];
+    let matching: [(&str, fn(&Account) -> Outcome); 2] =
+        [("a_matcher_that_grows", matcher::calls), ("a_matcher_without_room", matcher::spills)];
+    for (name, check) in matching {
+        trials.push(trial(name.into(), Box::new(move |name: &str| check(&Account::open(name)?))));
+    }
+    for (width, height) in [(320, 180), (641, 363)] {
+        let extractions = move |name: &str| sift::extractions(&Account::open(name)?, width, height);
+        trials.push(trial(format!("an_extraction_at_{width}x{height}"), Box::new(extractions)));
+    }
     for (width, height) in [(640, 360), (1280, 720)] {
         for capacity in [1024, 8192] {
             let pushes = move |name: &str| tracker::pushes(&Account::open(name)?, width, height, capacity);

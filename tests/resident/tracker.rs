@@ -12,7 +12,8 @@ use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
 use crate::klt_scene::{Warp, scene};
 use crate::{Account, Outcome};
 
-fn picture_of(gray: &GrayImage) -> Picture {
+/// An 8-bit picture of values in 0..=1.
+pub fn picture_of(gray: &GrayImage) -> Picture {
     let data = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
     Picture {
         width: gray.width as u32,
