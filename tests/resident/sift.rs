@@ -3,7 +3,7 @@
 use trackweave::device::Device;
 use trackweave::gray::{Conversion, Gray};
 use trackweave::picture::GrayImage;
-use trackweave::sift::{GpuSift, SiftOptions};
+use trackweave::sift::{GpuSift, SiftOptions, SiftRoom};
 
 use crate::klt_scene::scene;
 use crate::tracker::picture_of;
@@ -33,19 +33,25 @@ pub fn extractions(account: &Account, width: usize, height: usize) -> Outcome {
     let (Gray::Device(gray), Gray::Device(empty)) = (gray, empty) else { panic!("they went up") };
     account.compare()?;
     let before = gpu.buffers();
-    for room in [1 << 14, 64] {
+    let layers = of_layers(width, height);
+    let all = SiftRoom::default().layer_bytes;
+    for (extrema, layer_bytes) in [(1 << 14, all), (64, all), (1 << 14, layers / 5 * 4)] {
+        let room = SiftRoom { extrema, layer_bytes };
         let mut sift = GpuSift::with_room(gpu, SiftOptions::default(), (width, height), room)?;
         account.compare()?;
         let made = gpu.buffers();
         let of = |name: &str| made.iter().filter(|found| found.0 == name).map(|found| found.1).sum::<u64>();
-        assert_eq!(of("gaussians"), of_layers(width, height));
+        match sift.n_sections() {
+            1 => assert_eq!((of("gaussians"), layer_bytes), (layers, all)),
+            n => assert!(of("gaussians") <= layer_bytes && layer_bytes < all, "{n} sections, {made:?}"),
+        }
         assert!(sift.extract(&empty)?.keypoints.is_empty());
         assert_eq!(gpu.buffers(), made, "a picture without extrema asks for no room");
         let n = sift.extract(&gray)?.keypoints.len();
         assert!(n > 100, "{n} keypoints");
         account.compare()?;
         let grown = gpu.buffers();
-        assert_eq!(grown != made, room == 64, "room for {room} extrema, {n} keypoints");
+        assert_eq!(grown != made, extrema == 64, "room for {extrema} extrema, {n} keypoints");
         assert_eq!(grown.len(), made.len(), "what was too small is gone");
         for picture in [&gray, &empty, &gray] {
             sift.extract(picture)?;
