@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{env, fs};
 
-use trackweave::device::{BackendChoice, Device};
+use trackweave::device::{BackendChoice, Device, Gpu};
 use trackweave::message::{Frame, FrameInfo, VideoInfo};
 use trackweave::picture::{ColorMatrix, Picture, PixelLayout, Plane};
 use trackweave::pipeline::config::PipelineConfig;
@@ -114,7 +114,10 @@ fn time(
         "\n{run} run, {width} x {height}: {n_frames} frames in {took:.3} s: {:.1} a second",
         n_frames as f64 / took
     );
-    println!("{keyframes} keyframes, {pairs} pairs\n");
+    println!(
+        "{keyframes} keyframes, {pairs} pairs; on the device at most {:?} bytes\n",
+        device.gpu().map(Gpu::peak_bytes)
+    );
     println!("| stage | frames | busy | p50 ms | p90 | p99 | max |");
     println!("|---|---:|---:|---:|---:|---:|---:|");
     for stage in outcome.stages {

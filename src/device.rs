@@ -118,12 +118,17 @@ impl Device {
         }
     }
 
-    /// Name of the adapter; none for the CPU.
-    pub fn adapter(&self) -> Option<&str> {
+    /// The GPU, if it is one.
+    pub fn gpu(&self) -> Option<&Gpu> {
         match self {
             Device::Cpu => None,
-            Device::Gpu(gpu) => Some(&gpu.adapter().name),
+            Device::Gpu(gpu) => Some(gpu),
         }
+    }
+
+    /// Name of the adapter; none for the CPU.
+    pub fn adapter(&self) -> Option<&str> {
+        self.gpu().map(|gpu| gpu.adapter().name.as_str())
     }
 }
 

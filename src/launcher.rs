@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::device::{BackendChoice, Device, DeviceError};
+use crate::device::{BackendChoice, Device, DeviceError, Gpu};
 use crate::error::with_causes;
 use crate::geometry::camera::{Camera, CameraError, CameraOptions};
 use crate::matching::SharedMatcher;
@@ -249,6 +249,7 @@ fn run_in(
     });
     record.backend = device.backend();
     record.adapter = device.adapter().map(str::to_owned);
+    record.gpu_peak_bytes = device.gpu().map(Gpu::peak_bytes);
     record.seed = request.seed;
     record.stages = outcome.stages.clone();
     if let Some(failure) = &outcome.failure {

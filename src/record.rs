@@ -1,7 +1,7 @@
 //! The run record: what run.json says, field by field in its order.
 //!
-//! Lengths are exported pixels, times seconds from the first displayed frame. Everything but `stages` depends on
-//! input, options and backend alone.
+//! Lengths are exported pixels, times seconds from the first displayed frame. Everything but `stages` and
+//! `gpu_peak_bytes` depends on input, options and backend alone.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub struct RunRecord {
     pub backend: Backend,
     /// The adapter's name; none for the CPU backend.
     pub adapter: Option<String>,
+    /// The most bytes that all buffers on the device and its readbacks took at once; none for the CPU backend.
+    pub gpu_peak_bytes: Option<u64>,
     /// Seed of RANSAC.
     pub seed: u64,
     /// The input; none where no frame came out of it.

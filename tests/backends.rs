@@ -54,7 +54,7 @@ fn main() {
 /// A folder with the input `images`.
 struct Place(TempDir);
 
-/// What a run left, `run.json` without what tells the time.
+/// What a run left, `run.json` without what time decides.
 #[derive(PartialEq)]
 struct Files {
     record: Value,
@@ -86,7 +86,10 @@ impl Place {
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
         let file = |name: &str| fs::read(self.path(out).join(name)).unwrap();
         let mut record: Value = serde_json::from_slice(&file("run.json")).unwrap();
-        record.as_object_mut().unwrap().remove("stages");
+        let entries = record.as_object_mut().unwrap();
+        entries.remove("stages");
+        let peak = entries.remove("gpu_peak_bytes").unwrap();
+        assert_eq!(peak.as_u64().is_some_and(|bytes| bytes > 1 << 20), record["backend"] == "gpu", "{peak}");
         Files {
             record,
             database: file("database.db"),

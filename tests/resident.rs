@@ -177,11 +177,13 @@ fn buffers(name: &str) -> Outcome {
     let same_name = [gpu.buffer::<u8>("k", 1001)?, gpu.buffer::<u8>("k", 1000)?];
     assert_eq!(allocated(gpu)?.buffers.len(), gpu.buffers().len());
     account.compare()?;
+    let most = gpu.resident_bytes();
     made.drain(3..11);
     account.compare()?;
     assert_eq!(gpu.buffers().len(), 10, "seven, two called k, the readback");
     drop((made, same_name, readback));
     account.compare()?;
+    assert_eq!((gpu.peak_bytes(), gpu.resident_bytes()), (most, 0));
     assert_eq!((allocated(gpu)?.buffers, gpu.resident()), (vec![], vec![]));
     Ok(())
 }

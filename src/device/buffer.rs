@@ -13,40 +13,57 @@ use wgpu::BufferUsages;
 use super::error::DeviceError;
 use super::gpu::Gpu;
 
-/// How many live buffers there are of a name and a number of bytes.
+/// The live buffers.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<BTreeMap<(&'static str, u64), usize>>);
+pub(super) struct Ledger(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// How many there are of a name and a number of bytes.
+    live: BTreeMap<(&'static str, u64), usize>,
+    /// Bytes of all, and the most they ever were.
+    total: u64,
+    peak: u64,
+}
 
 impl Ledger {
     fn add(&self, name: &'static str, bytes: u64) {
-        *self.0.lock().entry((name, bytes)).or_default() += 1;
+        let mut entries = self.0.lock();
+        *entries.live.entry((name, bytes)).or_default() += 1;
+        entries.total += bytes;
+        entries.peak = entries.peak.max(entries.total);
     }
 
     fn remove(&self, name: &'static str, bytes: u64) {
-        let mut ledger = self.0.lock();
-        let left = ledger.get_mut(&(name, bytes)).map_or(0, |n| {
+        let mut entries = self.0.lock();
+        let left = entries.live.get_mut(&(name, bytes)).map_or(0, |n| {
             *n -= 1;
             *n
         });
         if left == 0 {
-            ledger.remove(&(name, bytes));
+            entries.live.remove(&(name, bytes));
         }
+        entries.total -= bytes;
     }
 
     pub fn total(&self) -> u64 {
-        self.0.lock().iter().map(|(&(_, bytes), &n)| n as u64 * bytes).sum()
+        self.0.lock().total
+    }
+
+    pub fn peak(&self) -> u64 {
+        self.0.lock().peak
     }
 
     pub fn by_name(&self) -> Vec<(&'static str, u64)> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-        for (&(name, bytes), &n) in self.0.lock().iter() {
+        for (&(name, bytes), &n) in self.0.lock().live.iter() {
             *sums.entry(name).or_default() += n as u64 * bytes;
         }
         sums.into_iter().collect()
     }
 
     pub fn buffers(&self) -> Vec<(&'static str, u64)> {
-        self.0.lock().iter().flat_map(|(&buffer, &n)| std::iter::repeat_n(buffer, n)).collect()
+        self.0.lock().live.iter().flat_map(|(&buffer, &n)| std::iter::repeat_n(buffer, n)).collect()
     }
 }
 

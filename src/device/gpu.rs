@@ -116,6 +116,11 @@ impl Gpu {
         self.0.ledger.total()
     }
 
+    /// The most that `resident_bytes` ever was.
+    pub fn peak_bytes(&self) -> u64 {
+        self.0.ledger.peak()
+    }
+
     /// Bytes of the live buffers by name, ascending.
     pub fn resident(&self) -> Vec<(&'static str, u64)> {
         self.0.ledger.by_name()
