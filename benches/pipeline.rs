@@ -1,7 +1,7 @@
-//! Times the whole pipeline `full` from raw frames in memory: `cargo bench --bench pipeline [-- FRAMES [BACKEND [FOLDER]]]`
+//! Times the whole pipeline `full` from raw frames in memory: `cargo bench --bench pipeline [-- FRAMES [BACKEND [INPUT]]]`
 //! and any number of `stage.option=value`.
 //!
-//! The frames are those of a folder or a video, or of a hand-held walk rendered at 1280 x 720; forwards and backwards until
+//! The frames are those of a folder or a video, or of a hand-held walk rendered at a size like 1280x720; forwards and backwards until
 //! there are enough. None is decoded while the time runs. Busy: the share of the time that a stage works; the highest is the
 //! one that all others wait for.
 
@@ -35,9 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("cpu") => BackendChoice::Cpu,
         Some(other) => return Err(format!("the backend is gpu or cpu, not {other}").into()),
     };
-    let pictures = match words.get(2) {
-        Some(input) => decoded(input)?,
-        None => rendered(1280, 720),
+    let input = words.get(2).map_or("1280x720", String::as_str);
+    let size = input.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let pictures = match size {
+        Some((width, height)) => rendered(width, height, n_frames.min(MOST)),
+        None => decoded(input)?,
     };
     let device = Device::choose(choice, None)?;
     println!("{:?}, {} rayon threads", device.adapter(), rayon::current_num_threads());
@@ -144,9 +146,9 @@ fn decoded(input: &str) -> Result<Vec<Arc<Picture>>, Box<dyn Error>> {
 }
 
 /// Luma of the renders, and gray chroma.
-fn rendered(width: u32, height: u32) -> Vec<Arc<Picture>> {
+fn rendered(width: u32, height: u32, n_frames: usize) -> Vec<Arc<Picture>> {
     let (scene, intrinsics) = (Scene::demo(), Intrinsics::centered(width, height));
-    let poses = CameraPath::HandHeld.poses(MOST, FPS as f64);
+    let poses = CameraPath::HandHeld.poses(n_frames, FPS as f64);
     let chroma = width.div_ceil(2) as usize;
     let picture = |pose| {
         let luma = image::DynamicImage::from(scene.render(pose, &intrinsics)).into_luma8().into_raw();

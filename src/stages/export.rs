@@ -1,7 +1,7 @@
 //! Stage `export`: images, database, tracks.csv, matches.csv and the run record, into the temporary folder only.
 //!
 //! A keyframe is written and committed as it comes; what is held over is the rows of one frame, the keypoints of one
-//! keyframe and a few numbers a frame, a keyframe and a pair.
+//! keyframe, the pictures that are being encoded and a few numbers a frame, a keyframe and a pair.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -197,7 +197,7 @@ impl Export {
     /// Writes a keyframe with its pairs, commits, and returns the name of its image.
     fn write_keyframe(&mut self, keyframe: &Keyframe, pairs: &[VerifiedPair]) -> Result<String, ExportError> {
         let name = self.pictures.name(&keyframe.info);
-        self.pictures.write(&name, &keyframe.picture, keyframe.sizes.exported)?;
+        self.pictures.begin(&name, &keyframe.picture, keyframe.sizes.exported)?;
         self.write_image(&name, keyframe)?;
         let record = KeyframeRecord {
             image: name.clone(),
@@ -300,6 +300,7 @@ impl Export {
         if let Some(database) = self.database.take() {
             database.finish()?;
         }
+        self.pictures.finish()?;
         self.tracks.finish(end)?;
         self.matches.finish()?;
         let mut record = self.record.lock();

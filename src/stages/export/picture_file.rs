@@ -1,8 +1,11 @@
 //! Keyframe pictures as files.
 
+use std::collections::VecDeque;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crossbeam_channel::{Receiver, bounded};
 use image::RgbImage;
 use image::codecs::png::PngEncoder;
 use jpeg_encoder::{ColorType, Encoder, EncodingError, SamplingFactor};
@@ -46,18 +49,20 @@ pub enum EncodeError {
 /// Frame rate that bounds a video's number of frames by its duration.
 const MAX_FPS: u64 = 240;
 
-/// Writes images into one folder.
+/// Writes images into one folder, several at a time: encoding one takes longer than most stages take for a keyframe.
 pub struct PictureWriter {
-    folder: PathBuf,
+    folder: Arc<PathBuf>,
     format: ImageFormat,
     jpeg_quality: u8,
+    /// What comes of those under way, oldest first: bytes.
+    under_way: VecDeque<Receiver<Result<u64, ExportError>>>,
     bytes: u64,
 }
 
 impl PictureWriter {
     /// A writer into an existing folder.
     pub fn new(folder: PathBuf, format: ImageFormat, jpeg_quality: u8) -> PictureWriter {
-        PictureWriter { folder, format, jpeg_quality, bytes: 0 }
+        PictureWriter { folder: folder.into(), format, jpeg_quality, under_way: VecDeque::new(), bytes: 0 }
     }
 
     /// The file name of a frame. All names of a video have as many digits as its longest number needs, six at least,
@@ -72,25 +77,68 @@ impl PictureWriter {
         format!("frame_{:0digits$}.{extension}", frame.number)
     }
 
-    /// Writes a picture at the exported size.
-    pub fn write(&mut self, name: &str, picture: &Picture, size: (u32, u32)) -> Result<(), ExportError> {
-        let rgb = rgb_from_picture(picture, size.0, size.1)
-            .map_err(|source| ExportError::Picture { name: name.to_owned(), source })?;
-        let file = match self.format {
-            ImageFormat::Jpg => jpeg(&rgb, self.jpeg_quality, picture.layout),
-            ImageFormat::Png => png(&rgb).map_err(EncodeError::from),
-        };
-        let file = file.map_err(|source| ExportError::Encode { name: name.to_owned(), source })?;
-        let path = self.folder.join(name);
-        fs::write(&path, &file).map_err(io_error("write", &path))?;
-        self.bytes += file.len() as u64;
+    /// Begins to write a picture at the exported size. As many as there are threads are under way; what went wrong with an
+    /// earlier one is told here or by `finish`.
+    pub fn begin(
+        &mut self,
+        name: &str,
+        picture: &Arc<Picture>,
+        size: (u32, u32),
+    ) -> Result<(), ExportError> {
+        while self.under_way.len() >= rayon::current_num_threads() {
+            self.wait_for_oldest()?;
+        }
+        let (told, answer) = bounded(1);
+        let (folder, name, picture) = (self.folder.clone(), name.to_owned(), picture.clone());
+        let (format, jpeg_quality) = (self.format, self.jpeg_quality);
+        rayon::spawn(move || {
+            let written = write(&folder, &name, &picture, size, format, jpeg_quality);
+            let _the_stage_may_have_ended = told.send(written);
+        });
+        self.under_way.push_back(answer);
         Ok(())
     }
 
-    /// Bytes written so far.
+    /// Waits for all that are under way.
+    pub fn finish(&mut self) -> Result<(), ExportError> {
+        while !self.under_way.is_empty() {
+            self.wait_for_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of all that are written.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    fn wait_for_oldest(&mut self) -> Result<(), ExportError> {
+        if let Some(answer) = self.under_way.pop_front() {
+            self.bytes += answer.recv().expect("a picture is written or says why it is not")?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the file.
+fn write(
+    folder: &Path,
+    name: &str,
+    picture: &Picture,
+    size: (u32, u32),
+    format: ImageFormat,
+    jpeg_quality: u8,
+) -> Result<u64, ExportError> {
+    let rgb = rgb_from_picture(picture, size.0, size.1)
+        .map_err(|source| ExportError::Picture { name: name.to_owned(), source })?;
+    let file = match format {
+        ImageFormat::Jpg => jpeg(&rgb, jpeg_quality, picture.layout),
+        ImageFormat::Png => png(&rgb).map_err(EncodeError::from),
+    };
+    let file = file.map_err(|source| ExportError::Encode { name: name.to_owned(), source })?;
+    let path = folder.join(name);
+    fs::write(&path, &file).map_err(io_error("write", &path))?;
+    Ok(file.len() as u64)
 }
 
 fn jpeg(rgb: &RgbImage, quality: u8, layout: PixelLayout) -> Result<Vec<u8>, EncodeError> {
