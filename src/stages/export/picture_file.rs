@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use crossbeam_channel::{Receiver, bounded};
 use image::RgbImage;
@@ -55,7 +57,7 @@ pub struct PictureWriter {
     format: ImageFormat,
     jpeg_quality: u8,
     /// What comes of those under way, oldest first: bytes.
-    under_way: VecDeque<Receiver<Result<u64, ExportError>>>,
+    under_way: VecDeque<Receiver<thread::Result<Result<u64, ExportError>>>>,
     bytes: u64,
 }
 
@@ -79,12 +81,7 @@ impl PictureWriter {
 
     /// Begins to write a picture at the exported size. As many as there are threads are under way; what went wrong with an
     /// earlier one is told here or by `finish`.
-    pub fn begin(
-        &mut self,
-        name: &str,
-        picture: &Arc<Picture>,
-        size: (u32, u32),
-    ) -> Result<(), ExportError> {
+    pub fn begin(&mut self, name: &str, picture: &Arc<Picture>, size: (u32, u32)) -> Result<(), ExportError> {
         while self.under_way.len() >= rayon::current_num_threads() {
             self.wait_for_oldest()?;
         }
@@ -92,8 +89,8 @@ impl PictureWriter {
         let (folder, name, picture) = (self.folder.clone(), name.to_owned(), picture.clone());
         let (format, jpeg_quality) = (self.format, self.jpeg_quality);
         rayon::spawn(move || {
-            let written = write(&folder, &name, &picture, size, format, jpeg_quality);
-            let _the_stage_may_have_ended = told.send(written);
+            let work = || write(&folder, &name, &picture, size, format, jpeg_quality);
+            told.send(catch_unwind(AssertUnwindSafe(work))).expect("the writer waits for every answer");
         });
         self.under_way.push_back(answer);
         Ok(())
@@ -114,9 +111,19 @@ impl PictureWriter {
 
     fn wait_for_oldest(&mut self) -> Result<(), ExportError> {
         if let Some(answer) = self.under_way.pop_front() {
-            self.bytes += answer.recv().expect("a picture is written or says why it is not")?;
+            let written = answer.recv().expect("a picture is written or says why it is not");
+            self.bytes += written.unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         Ok(())
+    }
+}
+
+impl Drop for PictureWriter {
+    /// After a failure: nothing is written into the folder any more once the writer is gone.
+    fn drop(&mut self) {
+        for answer in self.under_way.drain(..) {
+            let _one_failure_is_told = answer.recv();
+        }
     }
 }
 
@@ -161,4 +168,48 @@ fn png(rgb: &RgbImage) -> Result<Vec<u8>, image::ImageError> {
     let mut file = Vec::new();
     rgb.write_with_encoder(PngEncoder::new(&mut file))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::{ColorMatrix, Plane};
+
+    fn picture(value: u8) -> Arc<Picture> {
+        Arc::new(Picture {
+            width: 40,
+            height: 30,
+            pixel_aspect: (1, 1),
+            layout: PixelLayout::Gray,
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+            planes: vec![Plane { stride: 40, data: vec![value; 40 * 30] }],
+        })
+    }
+
+    #[test]
+    fn all_are_written_when_it_finishes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = PictureWriter::new(folder.path().to_owned(), ImageFormat::Png, 95);
+        let names: Vec<String> = (0..20).map(|i| format!("{i}.png")).collect();
+        for (i, name) in names.iter().enumerate() {
+            writer.begin(name, &picture(10 * i as u8), (40, 30)).unwrap();
+        }
+        writer.finish().unwrap();
+        let read = |(i, name): (usize, &String)| {
+            let path = folder.path().join(name);
+            assert_eq!(image::open(&path).unwrap().into_luma8().get_pixel(7, 9).0, [10 * i as u8]);
+            fs::metadata(path).unwrap().len()
+        };
+        assert_eq!(names.iter().enumerate().map(read).sum::<u64>(), writer.bytes());
+    }
+
+    #[test]
+    fn the_oldest_failure_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = PictureWriter::new(folder.path().join("none"), ImageFormat::Png, 95);
+        let begun = ["a.png", "b.png"].map(|name| writer.begin(name, &picture(0), (40, 30)));
+        let told = begun.into_iter().find_map(Result::err).unwrap_or_else(|| writer.finish().unwrap_err());
+        assert!(matches!(told, ExportError::Io { path, .. } if path.ends_with("none/a.png")));
+    }
 }
