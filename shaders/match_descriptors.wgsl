@@ -27,7 +27,6 @@ var<workgroup> columns: array<vec4u, WORDS * COLUMNS / 4u>;
 var<workgroup> row_norms: array<u32, ROWS>;
 var<workgroup> column_norms: array<u32, COLUMNS>;
 
-
 // Four words of a descriptor; none behind the end.
 fn words(descriptor: u32, end: u32, quad: u32) -> vec4u {
     if descriptor >= end {

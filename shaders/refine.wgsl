@@ -13,6 +13,7 @@ struct Params {
     capacity: u32,
     min_contrast: f32,
     edge_ratio: f32,
+    // 6 and 12: a division by a constant may become a multiplication.
     six: f32,
     twelve: f32,
     unused: vec2u,

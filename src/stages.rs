@@ -198,6 +198,7 @@ pub static STAGES: &[StageRow] = &[
             "dog",
             "extrema",
             "refine",
+            "strongest",
             "orientation",
             "orientation_select",
             "descriptor",

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::fs;
 
+use trackweave::kernels::KERNELS;
 use trackweave::launcher::PipelineRequest;
 use trackweave::pipeline::config::{BUILT_IN, PipelineConfig};
 use trackweave::pipeline::draw;
@@ -52,6 +53,13 @@ fn the_table_of_stages_is_a_walk() {
     for row in STAGES {
         let Some(bypass) = row.bypass else { continue };
         assert_eq!((bypass().takes(), bypass().gives()), (row.takes, row.gives), "bypass of {}", row.name);
+    }
+    for kernel in KERNELS {
+        assert!(
+            STAGES.iter().any(|row| row.kernels.contains(&kernel.name)),
+            "no stage names {}",
+            kernel.name
+        );
     }
     snapshot("stages", &draw::stages());
 }

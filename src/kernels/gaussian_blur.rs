@@ -254,7 +254,13 @@ mod tests {
     fn the_shader_is_valid_for_every_radius() {
         for radius in 1..=MAX_RADIUS {
             let text = text(radius);
-            assert!(text.contains(&format!("const RADIUS = {radius}u;")) && !text.contains("// unroll"));
+            let columns = tile_columns(radius);
+            for (name, value) in
+                [("RADIUS", radius), ("TILE_COLUMNS", columns), ("RUN_X", columns / LANES_A_ROW)]
+            {
+                assert!(text.contains(&format!("const {name} = {value}u;")), "{name} for radius {radius}");
+            }
+            assert!(!text.contains("// unroll"));
             validate(&text).unwrap_or_else(|error| panic!("radius {radius}: {error}"));
         }
     }

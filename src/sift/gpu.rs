@@ -37,7 +37,8 @@ pub struct GpuSift {
 pub struct SiftRoom {
     /// Extrema there is room for at first, and four times the features. It grows as pictures ask for it.
     pub extrema: usize,
-    /// Bytes that the layers of a picture may take at once.
+    /// Bytes that the layers of a picture may take at once. A strip's two rows and all that is read around them take more in
+    /// a very wide picture, and then more is taken.
     pub layer_bytes: u64,
 }
 
@@ -59,10 +60,10 @@ impl GpuSift {
         GpuSift::with_room(gpu, options, size, SiftRoom::default())
     }
 
-    /// The same with other room: layers lie in no more than the adapter binds at once either, if strips of two rows do.
+    /// The same with other room, which ends where the adapter binds no more at once.
     ///
     /// # Errors
-    /// As `new`.
+    /// As `new`; also where a strip of two rows, with those around them, is more than the adapter binds.
     pub fn with_room(
         gpu: &Gpu,
         options: SiftOptions,

@@ -47,16 +47,18 @@ impl SiftOptions {
     /// The first option outside its range, if any.
     pub fn check(&self) -> Result<(), SiftOptionError> {
         let whole = |value: u32| value as f64;
+        // The decimal it was given as: the f32 nearest to 2.4 is above it.
+        let real = |value: f32| value.to_string().parse().unwrap_or(f64::NAN);
         let checks = [
             ("first_octave", self.first_octave as f64, -1.0..=0.0, "-1 or 0"),
             ("octaves", whole(self.octaves), 1.0..=16.0, "1..=16"),
             ("scales_per_octave", whole(self.scales_per_octave), 2.0..=8.0, "2..=8"),
-            ("base_sigma_px", self.base_sigma_px as f64, 1.0..=2.4, "1..=2.4"),
-            ("min_contrast", self.min_contrast as f64, 0.0..=1.0, "0..=1"),
-            ("edge_ratio", self.edge_ratio as f64, 1.0..=1e6, "1..=1e6"),
+            ("base_sigma_px", real(self.base_sigma_px), 1.0..=2.4, "1..=2.4"),
+            ("min_contrast", real(self.min_contrast), 0.0..=1.0, "0..=1"),
+            ("edge_ratio", real(self.edge_ratio), 1.0..=1e6, "1..=1e6"),
             ("max_orientations", whole(self.max_orientations), 1.0..=4.0, "1..=4"),
             ("max_features", whole(self.max_features), 1.0..=1e6, "1..=1e6"),
-            ("magnification", self.magnification as f64, 1.0..=6.0, "1..=6"),
+            ("magnification", real(self.magnification), 1.0..=6.0, "1..=6"),
         ];
         for (option, value, allowed, range) in checks {
             if !allowed.contains(&value) {

@@ -170,5 +170,9 @@ fn options_outside_their_range_are_named() {
     assert_eq!(wrong.to_string(), "sift_extract.first_octave is -2, its range is -1 or 0");
     let wrong = SiftOptions { min_contrast: f32::NAN, ..Default::default() }.check().unwrap_err();
     assert_eq!(wrong.option, "min_contrast");
+    let sigma = |base_sigma_px| SiftOptions { base_sigma_px, ..Default::default() }.check();
+    assert_eq!((sigma(1.0), sigma(2.4)), (Ok(()), Ok(())));
+    let wrong = sigma(2.41).unwrap_err();
+    assert_eq!(wrong.to_string(), "sift_extract.base_sigma_px is 2.41, its range is 1..=2.4");
     assert!(toml::from_str::<SiftOptions>("octave = 3").is_err());
 }

@@ -122,6 +122,27 @@ pub fn match_descriptors(gpu: &Gpu, picture: &RgbImage) -> Outcome {
             }
         }
     }
+    if picture.width() == 1 { longest_slices(gpu) } else { Ok(()) }
+}
+
+/// One pair so often that slices are as long as they get: a place in the last columns fills its bits of a key.
+fn longest_slices(gpu: &Gpu) -> Outcome {
+    let [first, mut second] = pairs_of(4, KINDS[0], &[[130, 1100]]).remove(0);
+    // Nearest of all, in the last columns of the first slice.
+    second[480..512].copy_from_slice(&first[..32]);
+    let place = [(0, first.len()), (first.len(), second.len())];
+    let all = Searches::both_ways(&[place; 120]);
+    assert!(all.searches.iter().all(|search| search.slice == 512), "{:?}", all.searches[0]);
+    let (_, nearest) = search_on_device(gpu, &[&first[..], &second].concat(), &all)?;
+    let nearest = gpu.download(&nearest)?;
+    let mut scratch = MatchScratch::default();
+    match_descriptors::match_descriptors(&first, &second, 0.8, &mut scratch);
+    for searches in [&all.searches[..2], &all.searches[238..]] {
+        for (search, expected) in searches.iter().zip(scratch.nearest()) {
+            let name = format!("{} x {} in long slices", search.n_queries, search.n_others);
+            compare_equal(&name, Dev(&merged(search, &nearest)), Cpu(expected))?;
+        }
+    }
     Ok(())
 }
 

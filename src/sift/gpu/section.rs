@@ -19,7 +19,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// Sections of the octaves, finest first, whose layers take no more than `most_values` if strips of two rows do.
+    /// Sections of the octaves, finest first, whose layers take no more than `most_values` if strips of two rows, with those
+    /// around them, do.
     pub fn cut(octaves: &[OctaveSize], options: &SiftOptions, most_values: usize) -> Vec<Section> {
         let mut sections = Vec::new();
         let fits = |first: &usize| {
