@@ -1,7 +1,8 @@
 //! Writes the SIFT features of gray pictures as NumPy files and prints the time each picture took.
 //!
-//! `cargo run --release --example sift_dump -- OUT [--adapter=NAME] [option=value ...] PICTURE ...`: option as in a pipeline
-//! file; on the GPU of that name, or on the CPU; `OUT/<stem>.keypoints.npy` has rows x, y, scale, orientation, response (f32), `OUT/<stem>.descriptors.npy` u8 rows.
+//! `cargo run --release --example sift_dump -- OUT [--adapter=NAME] [option=value ...] PICTURE ...`: option as in a
+//! pipeline file; on the GPU of that name, or on the CPU; `OUT/<stem>.keypoints.npy` has rows x, y, scale, orientation,
+//! response (f32), `OUT/<stem>.descriptors.npy` u8 rows.
 
 use std::error::Error;
 use std::path::Path;

@@ -33,6 +33,7 @@ fn main() {
         trial("one_submission_while_all_fits", one_submission_while_all_fits),
         trial("the_oldest_go_and_come_again", the_oldest_go_and_come_again),
         trial("keyframes_may_skip", keyframes_may_skip),
+        trial("more_than_is_bound_at_once_goes_and_comes", more_than_is_bound_at_once),
         trial("guided_matches_are_those_of_the_cpu", guided_matches_are_those_of_the_cpu),
         trial("two_threads_share_descriptors", two_threads_share_descriptors),
     ];
@@ -172,6 +173,22 @@ fn keyframes_may_skip(gpu: &Gpu) -> Outcome {
     Ok(())
 }
 
+/// Three keyframes with more descriptors than llvmpipe binds at once, and the memory for them.
+fn more_than_is_bound_at_once(gpu: &Gpu) -> Outcome {
+    let view = |descriptors| View::new(&Arc::new(Features { keypoints: Vec::new(), descriptors }));
+    let many = |value: u8| {
+        let mut descriptors = vec![[value; 128]; 360_000];
+        descriptors[350_000 + value as usize] = [9; 128];
+        view(descriptors)
+    };
+    let (earlier, latest) = ([0, 20, 40].map(many), view(vec![[9; 128]]));
+    let found = Matcher::new(&Device::Gpu(gpu.clone()), 1 << 30)?.matches(&earlier, &latest, 0.8)?;
+    let expected = Matcher::Cpu.matches(&earlier, &latest, 0.8)?;
+    assert!(expected.iter().all(|matches| matches.len() == 1), "{expected:?}");
+    assert_eq!(found, expected);
+    Ok(())
+}
+
 /// F of a camera that moves sideways: the epipolar line of (x, y) is the row y. The last has no lines.
 fn guides(n: usize) -> Vec<Guide> {
     let sideways = [0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0];
@@ -189,7 +206,7 @@ fn guided_matches_are_those_of_the_cpu(gpu: &Gpu) -> Outcome {
         expected.push(cpu.guided_matches(earlier, &guides(earlier.len()), latest, 0.8)?);
     }
     for most in [10_000, 900, 0] {
-        let bytes = most * (DESCRIPTOR_BYTES + 12);
+        let bytes = most * (DESCRIPTOR_BYTES + 17);
         let matcher = Matcher::new(&Device::Gpu(gpu.clone()), bytes as u64)?;
         let mut found = Vec::new();
         for (earlier, latest) in windows(&keyframes) {

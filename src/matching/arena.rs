@@ -44,7 +44,7 @@ pub(super) fn room(view: &View) -> usize {
 }
 
 impl Arena {
-    /// An empty one for at most `memory_bytes`.
+    /// An empty one for at most `memory_bytes`, and for no more descriptors than the device binds at once.
     pub fn new(gpu: &Gpu, memory_bytes: u64) -> Result<Arena, DeviceError> {
         let descriptors = gpu.buffer("descriptors", 0)?;
         Ok(Arena { gpu: gpu.clone(), memory_bytes, descriptors, spots: None, held: Vec::new() })
@@ -71,7 +71,8 @@ impl Arena {
         let of_tile = TILE * size_of::<Descriptor>()
             + self.spots.is_some() as usize * (TILE * size_of::<Spot>() + size_of::<SpotBounds>());
         let n_tiles = usize::try_from(self.memory_bytes).unwrap_or(usize::MAX) / of_tile;
-        let most = (n_tiles * TILE).max(needed);
+        let n_bound = self.gpu.largest_binding_bytes() as usize / (TILE * size_of::<Descriptor>());
+        let most = (n_tiles.min(n_bound) * TILE).max(needed);
         if wanted.min(most) <= self.descriptors.len() {
             return Ok(false);
         }
