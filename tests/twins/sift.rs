@@ -262,7 +262,8 @@ pub fn strongest(gpu: &Gpu, picture: &RgbImage) -> Outcome {
             _ => (size as f64 * rng.unit()) as f32 / step,
         };
         let (x, y) = (along(size.0), along(size.1));
-        let value = (0.01 + 0.8 * rng.unit().powi(3)) as f32 * if index % 2 == 0 { 1.0 } else { -1.0 };
+        let value =
+            (0.01 + 0.8 * rng.unit().powi(3)) as f32 * if index.is_multiple_of(2) { 1.0 } else { -1.0 };
         RefinedPoint { octave, layer: 1, x, y, level: 1.0, value, column: index as u32, row: 0 }
     };
     let points: Vec<RefinedPoint> = (0..n).map(&mut point).collect();
