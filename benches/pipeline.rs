@@ -1,8 +1,8 @@
 //! Times the whole pipeline `full` from raw frames in memory: `cargo bench --bench pipeline [-- FRAMES [BACKEND [INPUT]]]`
 //! and any number of `stage.option=value`.
 //!
-//! The frames are those of a folder or a video, or of a hand-held walk rendered at a size like 1280x720; forwards and backwards until
-//! there are enough. None is decoded while the time runs. Busy: the share of the time that a stage works; the highest is the
+//! The frames are those of a folder or a video, or of a hand-held walk rendered at a size like 1280x720; forwards and
+//! backwards until there are enough. None is decoded while the time runs. Busy: the share of the time that a stage works; the highest is the
 //! one that all others wait for.
 
 use std::error::Error;
@@ -41,6 +41,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some((width, height)) => rendered(width, height, n_frames.min(MOST)),
         None => decoded(input)?,
     };
+    if pictures.is_empty() {
+        return Err(format!("no frame came out of {input}").into());
+    }
     let device = Device::choose(choice, None)?;
     println!("{:?}, {} rayon threads", device.adapter(), rayon::current_num_threads());
     // The first run makes the device's pipelines.
