@@ -19,6 +19,7 @@ pub mod texture;
 
 pub use camera::{Intrinsics, Pose, true_essential, true_fundamental};
 pub use path::CameraPath;
+pub use room::Decor;
 use surface::{Lamp, Surface};
 use texture::Texture;
 
@@ -48,7 +49,12 @@ const SAME_DEPTH: f64 = 1e-6;
 impl Scene {
     /// The demo's room: walls, floor, rug, pictures, a table and boxes at many depths.
     pub fn demo() -> Scene {
-        room::furnished()
+        Scene::room(Decor::Rich)
+    }
+
+    /// The same room otherwise clad.
+    pub fn room(decor: Decor) -> Scene {
+        room::furnished(decor)
     }
 
     /// A scene of its own. Every layer of `surfaces` must name one of `textures`.

@@ -4,9 +4,11 @@ mod support;
 
 use nalgebra::Vector3;
 use support::{PATHS, gray_from_rgb, sample};
+use trackweave::message::{Descriptor, Keypoint};
 use trackweave::scene::surface::{Lamp, Layer, Material, Surface};
 use trackweave::scene::texture::Texture;
-use trackweave::scene::{CameraPath, Intrinsics, Pose, Scene, true_essential, true_fundamental};
+use trackweave::scene::{CameraPath, Decor, Intrinsics, Pose, Scene, true_essential, true_fundamental};
+use trackweave::sift::{SiftOptions, SiftScratch, extract_features};
 
 const SMALL: (u32, u32) = (320, 240);
 
@@ -70,6 +72,40 @@ fn pictures_agree_along_the_flow_and_only_there() {
         assert!(exact < 5.0, "{path:?}: median difference {exact} gray levels");
         assert!(half_off > 1.3 * exact, "{path:?}: {half_off} half a pixel off, {exact} on the point");
     }
+}
+
+#[test]
+fn decors_differ_in_what_descriptors_find() {
+    let intrinsics = Intrinsics::centered(480, 270);
+    let (pose1, pose2) = views(CameraPath::Orbit);
+    // Keypoints, and of those whose nearest descriptor in the second view keeps the ratio 0.8 and whose point that view
+    // shows, the share of matches beside the point.
+    let found = |decor: Decor| {
+        let scene = Scene::room(decor);
+        let [first, second] = [pose1, pose2].map(|pose| {
+            let gray = gray_from_rgb(&scene.render(&pose, &intrinsics));
+            extract_features(&gray, &SiftOptions::default(), &mut SiftScratch::default())
+        });
+        let is_wrong = |(keypoint, descriptor): (&Keypoint, &Descriptor)| {
+            let distance2 = |other: &Descriptor| -> u32 {
+                descriptor.iter().zip(other).map(|(a, b)| u32::from(a.abs_diff(*b)).pow(2)).sum()
+            };
+            let distances = second.descriptors.iter().map(distance2);
+            let mut nearest: Vec<_> = distances.zip(&second.keypoints).collect();
+            nearest.sort_by_key(|(distance2, _)| *distance2);
+            let (x, y) = (f64::from(keypoint.x), f64::from(keypoint.y));
+            let flow = scene.flow(&intrinsics, &pose1, &pose2, x, y).filter(|flow| flow.visible)?;
+            let at = nearest[0].1;
+            let keeps_ratio = f64::from(nearest[0].0) < 0.64 * f64::from(nearest[1].0);
+            keeps_ratio.then(|| (f64::from(at.x) - flow.x).hypot(f64::from(at.y) - flow.y) > 3.0)
+        };
+        let wrong: Vec<bool> = first.keypoints.iter().zip(&first.descriptors).filter_map(is_wrong).collect();
+        let n_wrong = wrong.iter().filter(|wrong| **wrong).count();
+        (first.keypoints.len(), n_wrong as f64 / wrong.len() as f64)
+    };
+    let [rich, poor, repetitive] = [Decor::Rich, Decor::Poor, Decor::Repetitive].map(found);
+    assert!(poor.0 > 60 && 3 * poor.0 < rich.0, "{poor:?} of {rich:?}");
+    assert!(repetitive.0 > poor.0 && repetitive.1 > 2.0 * rich.1, "{repetitive:?}, {rich:?}");
 }
 
 #[test]

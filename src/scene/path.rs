@@ -1,11 +1,15 @@
 //! Camera paths through the demo's room.
 
+use std::f64::consts::TAU;
+
 use nalgebra::Vector3;
+use serde::Deserialize;
 
 use super::Pose;
 
 /// How the camera moves. Every path starts near (0, 0, 0), at eye height, and looks into the room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CameraPath {
     /// A walk across the room with the tremor of a hand.
     HandHeld,
@@ -19,6 +23,11 @@ pub enum CameraPath {
     Orbit,
     /// Straight ahead, 0.5 m a second.
     Forward,
+    /// Once around the table and its things every 8 seconds, above all that stands about: it returns to its start.
+    Loop,
+    /// A walk across the room, 0.4 m a second, that pans to and fro by 25 degrees every 4 seconds: up to 39 degrees a
+    /// second.
+    Sweep,
     /// Not at all.
     Still,
 }
@@ -49,6 +58,16 @@ impl CameraPath {
                 let ahead = start.cam_from_world_rotation.row(2).transpose();
                 Pose { center: ahead * (0.5 * seconds), ..start }
             }
+            CameraPath::Loop => {
+                let angle = TAU * seconds / 8.0;
+                let arm = Vector3::new(1.8 * libm::sin(angle), -1.1, -1.8 * libm::cos(angle));
+                Pose::looking_at(TARGET + arm, TARGET)
+            }
+            CameraPath::Sweep => {
+                let center = Vector3::new(-1.2 + 0.4 * seconds, -0.15, -0.2);
+                let yaw = 25.0 * libm::sin(TAU * seconds / 4.0);
+                Pose::looking_at(center, TARGET).turned(0.0, yaw.to_radians(), 0.0)
+            }
             CameraPath::Still => start,
         }
     }
@@ -57,7 +76,7 @@ impl CameraPath {
 /// A slow arc past the table, 0.4 m a second, under a tremor of a few frequencies: about a centimetre and half a
 /// degree.
 fn hand_held(t: f64) -> Pose {
-    let wave = |hertz: f64, phase: f64| libm::sin(2.0 * std::f64::consts::PI * (hertz * t + phase));
+    let wave = |hertz: f64, phase: f64| libm::sin(TAU * (hertz * t + phase));
     let walk = Vector3::new(-1.1 + 0.4 * t, -0.15, -0.1 + 0.5 * libm::sin(0.5 * t));
     let sway = Vector3::new(
         0.012 * wave(0.9, 0.1) + 0.004 * wave(2.3, 0.6),
@@ -75,6 +94,7 @@ fn hand_held(t: f64) -> Pose {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::{Intrinsics, Scene};
 
     #[test]
     fn paths_move_as_they_say() {
@@ -97,6 +117,32 @@ mod tests {
         let forward = poses(CameraPath::Forward);
         let step = forward[29].center - forward[0].center;
         assert!((forward[0].cam_from_world_rotation * step).xy().norm() < 1e-12);
+    }
+
+    #[test]
+    fn a_loop_returns_and_keeps_clear_of_everything() {
+        let turn = |seconds| CameraPath::Loop.at(seconds);
+        let (start, end) = (turn(0.0), turn(8.0));
+        assert!((start.center - end.center).norm() < 1e-9);
+        assert!((start.cam_from_world_rotation - end.cam_from_world_rotation).norm() < 1e-9);
+        assert!((turn(4.0).center - start.center).norm() > 3.0, "it goes round the table");
+        let (scene, intrinsics) = (Scene::demo(), Intrinsics::centered(32, 18));
+        for k in 0..80 {
+            let depth = scene.depth(&turn(0.1 * k as f64), &intrinsics);
+            assert!(depth.iter().all(|depth| (0.4..12.0).contains(depth)), "{k}: {depth:?}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_turns_fast_and_has_parallax() {
+        let poses = CameraPath::Sweep.poses(121, 20.0);
+        let turns = poses.windows(2).map(|pair| {
+            let turn = pair[1].cam_from_world_rotation * pair[0].cam_from_world_rotation.transpose();
+            20.0 * libm::acos((turn.trace() - 1.0) / 2.0).to_degrees()
+        });
+        let fastest = turns.fold(0.0, f64::max);
+        assert!((30.0..50.0).contains(&fastest), "{fastest} degrees a second");
+        assert!((poses[120].center - poses[0].center).norm() > 2.0);
     }
 
     #[test]

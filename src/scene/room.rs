@@ -1,6 +1,8 @@
 //! The demo's room and what stands in it.
 
+use image::RgbImage;
 use nalgebra::Vector3;
+use serde::Deserialize;
 
 use super::Scene;
 use super::surface::{Lamp, Layer, Material, Surface};
@@ -11,6 +13,8 @@ const GRASS: usize = 1;
 const GRAVEL: usize = 2;
 const COFFEE: usize = 3;
 const CHELSEA: usize = 4;
+/// Not a photograph: one colour.
+const PAINT: usize = 5;
 
 const PHOTOGRAPHS: [&[u8]; 5] = [
     include_bytes!("../../assets/brick.jpg"),
@@ -19,6 +23,45 @@ const PHOTOGRAPHS: [&[u8]; 5] = [
     include_bytes!("../../assets/coffee.jpg"),
     include_bytes!("../../assets/chelsea.jpg"),
 ];
+
+/// What walls and things are clad with. The pictures on them are the same in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decor {
+    /// Photographs, no two places alike.
+    #[default]
+    Rich,
+    /// Paint with faint stains.
+    Poor,
+    /// Small tiles, all alike.
+    Repetitive,
+}
+
+/// Share of the stains that paint keeps.
+const FAINT: f32 = 0.12;
+/// Repeats of a photograph that become tiles where there was one.
+const TILES: f32 = 2.0;
+
+impl Decor {
+    /// A rich material as this decor has it; pictures, which have no stain, stay.
+    fn of(self, rich: Material) -> Material {
+        let Some((stain, share)) = rich.stain else { return rich };
+        let base = rich.base;
+        match self {
+            Decor::Rich => rich,
+            Decor::Poor => Material {
+                base: Layer { texture: PAINT, ..base },
+                stain: Some((stain, FAINT * share)),
+                ..rich
+            },
+            Decor::Repetitive => Material {
+                base: Layer { repeats: base.repeats.map(|n| TILES * n), ..base },
+                stain: None,
+                ..rich
+            },
+        }
+    }
+}
 
 /// A photograph that repeats every so many metres.
 #[derive(Clone, Copy)]
@@ -143,7 +186,7 @@ fn table() -> Vec<Surface> {
 }
 
 /// The room with all that stands in it.
-pub(super) fn furnished() -> Scene {
+pub(super) fn furnished(decor: Decor) -> Scene {
     let mut surfaces = walls();
     surfaces.extend(table());
     surfaces.extend(cuboid([1.9, 1.4, 3.3], [0.8, 1.15, 0.7], 0.5, &STONE, None));
@@ -152,7 +195,10 @@ pub(super) fn furnished() -> Scene {
     surfaces.extend(cuboid([-1.35, 1.4, 2.3], [0.45, 0.7, 0.45], 0.3, &WOOD, None));
     surfaces.extend(cuboid([1.5, 1.4, 5.3], [0.7, 1.7, 0.6], -0.2, &CARPET, None));
     let lamp = Lamp { position: Vector3::new(0.4, -1.3, 2.2), strength: 1.3, ambient: 0.6 };
-    let textures =
-        PHOTOGRAPHS.map(|bytes| Texture::decode(bytes).expect("the shipped photographs are sound"));
-    Scene::new(textures.into(), surfaces, lamp)
+    surfaces.iter_mut().for_each(|surface| surface.material = decor.of(surface.material));
+    let photographs = PHOTOGRAPHS.iter();
+    let mut textures: Vec<Texture> =
+        photographs.map(|bytes| Texture::decode(bytes).expect("the shipped photographs are sound")).collect();
+    textures.push(Texture::new(&RgbImage::from_pixel(1, 1, image::Rgb([128; 3]))));
+    Scene::new(textures, surfaces, lamp)
 }
