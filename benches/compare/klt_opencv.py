@@ -24,7 +24,7 @@ a. Flow pairs with true flow (DATA/flow/<name>/{frame10.png, frame11.png, flow10
    a known flow are left out. Kept: alive; "< 0.5 px", "< 1 px": kept and off by less. "One way, quality 0.03":
    OpenCV's defaults without the way back at the 1000 best corners of that quality.
 b. Rendered rooms (`examples/render_scene.rs`, 17 frames of 640 x 360; see RENDERED): of the points whose true
-   place the frame still shows (`sequences.py`), the share alive and off by less than 1 and 2 px after 5, 10 and 16
+   place the frame still shows (`truth.py`), the share alive and off by less than 1 and 2 px after 5, 10 and 16
    frames; "off": the share of live tracks of visible points that are 2 px off or more; the median error of those
    alive. Then what became of the points that only OpenCV has within 1 px after 10 frames, and how many only ours
    has.
@@ -55,8 +55,9 @@ import time
 
 import cv2
 import numpy as np
-from sequences import fundamental, line_distances, read_flow_pair, read_rendered, read_video, true_points
+from sequences import read_flow_pair, read_rendered, read_video
 from skimage.registration import optical_flow_ilk
+from truth import fundamental, line_distances, true_points
 
 FLOW_PAIRS = ["RubberWhale", "Grove2"]
 # Arguments of render_scene: path, frames, width, frames/s, effects.

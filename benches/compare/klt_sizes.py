@@ -18,7 +18,8 @@ import tempfile
 
 import cv2
 import numpy as np
-from sequences import read_rendered, true_points
+from sequences import read_rendered
+from truth import true_points
 
 SEQUENCES = {
     "parallax": "hand_held 11 {} 5",

@@ -30,7 +30,8 @@ import warnings
 
 import cv2
 import numpy as np
-from sequences import fundamental, line_distances, read_rendered, read_video, true_points
+from sequences import read_rendered, read_video
+from truth import fundamental, line_distances, true_points
 
 try:
     import pycolmap
