@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-use crossbeam_channel::{Receiver, bounded};
 use image::RgbImage;
 use image::codecs::png::PngEncoder;
 use jpeg_encoder::{ColorType, Encoder, EncodingError, SamplingFactor};
@@ -51,13 +50,16 @@ pub enum EncodeError {
 /// Frame rate that bounds a video's number of frames by its duration.
 const MAX_FPS: u64 = 240;
 
+/// Pictures that are encoded at a time: one takes three times as long as a keyframe takes in the slowest stage before.
+const MOST_UNDER_WAY: usize = 4;
+
 /// Writes images into one folder, several at a time: encoding one takes longer than most stages take for a keyframe.
 pub struct PictureWriter {
     folder: Arc<PathBuf>,
     format: ImageFormat,
     jpeg_quality: u8,
     /// What comes of those under way, oldest first: bytes.
-    under_way: VecDeque<Receiver<thread::Result<Result<u64, ExportError>>>>,
+    under_way: VecDeque<JoinHandle<Result<u64, ExportError>>>,
     bytes: u64,
 }
 
@@ -79,20 +81,17 @@ impl PictureWriter {
         format!("frame_{:0digits$}.{extension}", frame.number)
     }
 
-    /// Begins to write a picture at the exported size. As many as there are threads are under way; what went wrong with an
-    /// earlier one is told here or by `finish`.
+    /// Begins to write a picture at the exported size, on a thread of its own: a task of rayon's would keep stages waiting
+    /// that share its threads. What went wrong with an earlier picture is told here or by `finish`.
     pub fn begin(&mut self, name: &str, picture: &Arc<Picture>, size: (u32, u32)) -> Result<(), ExportError> {
-        while self.under_way.len() >= rayon::current_num_threads() {
+        while self.under_way.len() >= MOST_UNDER_WAY {
             self.wait_for_oldest()?;
         }
-        let (told, answer) = bounded(1);
-        let (folder, name, picture) = (self.folder.clone(), name.to_owned(), picture.clone());
+        let (folder, own_name, picture) = (self.folder.clone(), name.to_owned(), picture.clone());
         let (format, jpeg_quality) = (self.format, self.jpeg_quality);
-        rayon::spawn(move || {
-            let work = || write(&folder, &name, &picture, size, format, jpeg_quality);
-            told.send(catch_unwind(AssertUnwindSafe(work))).expect("the writer waits for every answer");
-        });
-        self.under_way.push_back(answer);
+        let work = move || write(&folder, &own_name, &picture, size, format, jpeg_quality);
+        let thread = thread::Builder::new().name(format!("export {name}")).spawn(work);
+        self.under_way.push_back(thread.map_err(io_error("start a thread for", &self.folder.join(name)))?);
         Ok(())
     }
 
@@ -110,9 +109,8 @@ impl PictureWriter {
     }
 
     fn wait_for_oldest(&mut self) -> Result<(), ExportError> {
-        if let Some(answer) = self.under_way.pop_front() {
-            let written = answer.recv().expect("a picture is written or says why it is not");
-            self.bytes += written.unwrap_or_else(|panic| resume_unwind(panic))?;
+        if let Some(thread) = self.under_way.pop_front() {
+            self.bytes += thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         Ok(())
     }
@@ -121,8 +119,8 @@ impl PictureWriter {
 impl Drop for PictureWriter {
     /// After a failure: nothing is written into the folder any more once the writer is gone.
     fn drop(&mut self) {
-        for answer in self.under_way.drain(..) {
-            let _one_failure_is_told = answer.recv();
+        for thread in self.under_way.drain(..) {
+            let _one_failure_is_told = thread.join();
         }
     }
 }
