@@ -4,7 +4,8 @@ Rendered scenes are made by `examples/render_scene.rs`, 640 x 360, 30 frames/s f
 depth of every frame that may be a keyframe. Real sequences are folders `sequences/<name>/{video.mp4, calib.json,
 gt_poses.txt}` of a data folder.
 
-The keyframes of a scene are chosen once, by phase correlation alone (pipeline `extract`), and stay.
+The keyframes of a scene are chosen once, by tracks of corners and their motion (pipeline `tracks`), and stay: phase
+correlation, which needs no tracker, sees too little of the motion straight ahead.
 """
 
 import dataclasses
@@ -96,7 +97,7 @@ class Footage:
 
     def choose_keyframes(self):
         with tempfile.TemporaryDirectory() as out:
-            quiet(*self.command("extract", {}, out))
+            quiet(*self.command("tracks", {}, out))
             frames = json.loads((pathlib.Path(out) / "run.json").read_text())["frames"]
         self.folder.mkdir(parents=True, exist_ok=True)
         write(self.keyframes, "".join(f"{frame['frame']}\n" for frame in frames if frame["kept"]))
