@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use self::parallax::Parallax;
 use crate::message::Match;
 
 pub mod camera;
@@ -10,6 +11,7 @@ pub mod fundamental;
 pub mod homography;
 mod lens;
 mod linear;
+pub mod parallax;
 pub mod points;
 mod polynomial;
 pub mod pose;
@@ -50,6 +52,8 @@ pub struct TwoViewGeometry {
     pub cam2_from_cam1: Option<([f64; 4], [f64; 3])>,
     /// Inlier matches, one-to-one, ascending by (first, second): those of the merged pair and guided ones.
     pub inliers: Vec<Match>,
+    /// What the inliers tell of depth; none where the geometry has no motion.
+    pub parallax: Option<Parallax>,
 }
 
 #[cfg(test)]

@@ -298,6 +298,7 @@ pub fn summary(record: &RunRecord, out: &Path) -> serde_json::Value {
         "keyframes": record.keyframes.len(),
         "pairs": record.pairs.len(),
         "verified_pairs": verified,
+        "initial_pair": record.initial_pair,
         "ends": record.ends,
         "bytes": record.bytes,
         "warnings": record.warnings,
@@ -308,8 +309,11 @@ pub fn summary(record: &RunRecord, out: &Path) -> serde_json::Value {
 pub fn in_words(record: &RunRecord, elapsed: Duration) -> String {
     let verified = record.pairs.iter().filter(|pair| pair.config.is_some()).count();
     let (frames, seconds) = (record.frames.len(), elapsed.as_secs_f64());
+    let begin = record.initial_pair.map_or(String::new(), |pair| {
+        format!(", begin mapping with images {} and {}", pair.first, pair.second)
+    });
     format!(
-        "{frames} frames, {} keyframes, {verified} of {} pairs verified, {seconds:.1} s ({:.1} frames/s)",
+        "{frames} frames, {} keyframes, {verified} of {} pairs verified{begin}, {seconds:.1} s ({:.1} frames/s)",
         record.keyframes.len(),
         record.pairs.len(),
         frames as f64 / seconds.max(1e-9)

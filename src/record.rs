@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::Backend;
 use crate::geometry::Config;
+use crate::geometry::parallax::Parallax;
 use crate::message::{EndReason, GateReason, VideoInfo};
 
 pub mod diagnosis;
+pub mod initial_pair;
+
+pub use initial_pair::InitialPair;
 
 /// What a run did. The launcher fills `version` to `seed` and `stages`, export the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,8 @@ pub struct RunRecord {
     pub keyframes: Vec<KeyframeRecord>,
     /// One entry a pair that went into verification, by `second`, then `first`.
     pub pairs: Vec<PairRecord>,
+    /// The pair to begin an incremental mapper with; none where no pair is good enough.
+    pub initial_pair: Option<InitialPair>,
     /// Ended tracks by reason, over the run.
     pub ends: BTreeMap<EndReason, u64>,
     /// Histogram of the number of sampled frames a track has a position in, ascending, empty bins left out.
@@ -113,6 +119,8 @@ pub struct PairRecord {
     pub inliers_by_source: SourceCounts,
     /// The geometry; none where verification failed.
     pub config: Option<Config>,
+    /// What the inliers tell of depth, to three digits; none where the geometry has no motion.
+    pub parallax: Option<Parallax>,
 }
 
 /// A bin of the histogram of track lengths.

@@ -150,7 +150,7 @@ fn a_failed_pair_keeps_its_matches_and_no_geometry() {
     assert_eq!(database.matches[&(1, 6)].len(), 400);
     assert!(!database.geometries.contains_key(&(1, 6)));
     let pair = record.pairs.iter().find(|pair| (pair.first, pair.second) == (1, 6)).unwrap();
-    insta::assert_snapshot!(serde_json::to_string(pair).unwrap(), @r#"{"first":1,"second":6,"klt":40,"sift":308,"both":52,"inliers":0,"inliers_by_source":{"klt":0,"sift":0,"both":0},"config":null}"#);
+    insta::assert_snapshot!(serde_json::to_string(pair).unwrap(), @r#"{"first":1,"second":6,"klt":40,"sift":308,"both":52,"inliers":0,"inliers_by_source":{"klt":0,"sift":0,"both":0},"config":null,"parallax":null}"#);
 }
 
 /// cam2_from_cam1 of the database, against the cameras: it maps the first camera's rays to the second's.

@@ -74,7 +74,8 @@ fn write_run(demo: &Demo, out: &Path, shift: impl Fn(usize) -> f64) {
         database.write_features(id, rows, &vec![[0; 128]; rows.len()]).unwrap();
     }
     let config = Config::Uncalibrated;
-    let geometry = TwoViewGeometry { config, f: None, e: None, h: None, cam2_from_cam1: None, inliers };
+    let geometry =
+        TwoViewGeometry { config, f: None, e: None, h: None, cam2_from_cam1: None, inliers, parallax: None };
     database.write_two_view_geometry(1, 2, &geometry).unwrap();
     database.finish().unwrap();
     fs::write(out.join("matches.csv"), csv).unwrap();

@@ -121,6 +121,46 @@ fn a_video_is_as_it_was() {
     snapshot("pipelines_video", &outcome.text());
 }
 
+/// Median angle at which the true rays of a pair's inliers meet, by the depth of the scene where the first image sees
+/// them.
+fn true_angle_deg(sequence: &Sequence, outcome: &Outcome, first: u32, second: u32) -> f64 {
+    let pose = |id: u32| {
+        let image = &outcome.record.keyframes[id as usize - 1].image;
+        let frame = outcome.record.frames.iter().find(|frame| frame.image.as_ref() == Some(image)).unwrap();
+        sequence.poses[frame.frame as usize]
+    };
+    let (from, to) = (pose(first), pose(second));
+    let depth = sequence.scene.depth(&from, &sequence.intrinsics);
+    let angle = |[a, _]: &[u32; 2]| {
+        let keypoint = outcome.database.keypoints[&first][*a as usize];
+        let [x, y] = [keypoint[0] as usize, keypoint[1] as usize];
+        let ray = sequence.intrinsics.ray(x as f64, y as f64);
+        let point = from.world_from_cam(&(ray * depth[y * sequence.intrinsics.width as usize + x]));
+        (point - from.center).angle(&(point - to.center)).to_degrees()
+    };
+    let inliers = &outcome.database.geometries[&(first, second)].inliers;
+    let mut angles: Vec<f64> = inliers.iter().map(angle).collect();
+    angles.sort_by(f64::total_cmp);
+    angles[angles.len() / 2]
+}
+
+#[test]
+fn the_pair_to_begin_with_has_parallax() {
+    let sequence = Sequence::small(CameraPath::Orbit);
+    let (_place, outcome) = run_with_camera(&sequence, &[]);
+    let pair = outcome.record.initial_pair.expect("an orbit has one");
+    let truth = true_angle_deg(&sequence, &outcome, pair.first, pair.second);
+    assert!((pair.parallax.median_angle_deg / truth - 1.0).abs() < 0.05, "{pair:?}, in truth {truth}");
+    assert!(truth > 5.0 && pair.inliers >= 100 && !pair.forward_only, "{pair:?}");
+
+    let (_place, outcome) = run_with_camera(&Sequence::small(CameraPath::Pan), &[]);
+    assert_eq!(outcome.record.initial_pair, None);
+
+    let (_place, outcome) = run_with_camera(&Sequence::small(CameraPath::Forward), &[]);
+    let pair = outcome.record.initial_pair;
+    assert!(pair.is_some_and(|pair| pair.forward_only), "{pair:?}");
+}
+
 /// Everything in a result but the times of the stages, by file.
 fn bits(out: &Path) -> BTreeMap<String, Vec<u8>> {
     let in_folder = |folder: &str| fs::read_dir(out.join(folder)).unwrap().map(|entry| entry.unwrap().path());

@@ -1,6 +1,6 @@
 //! Relative poses: cheirality and quaternions.
 
-use nalgebra::{Matrix3, Vector3};
+use nalgebra::{Matrix3, Quaternion, UnitQuaternion, Vector3};
 
 use super::essential::{EssentialChart, decompose};
 
@@ -49,6 +49,12 @@ pub fn quaternion(rotation: &Matrix3<f64>) -> [f64; 4] {
     };
     let norm = q.iter().map(|c| c * c).sum::<f64>().sqrt().copysign(q[0]);
     q.map(|c| c / norm)
+}
+
+/// The rotation of a unit quaternion (w, x, y, z).
+pub fn rotation_of([w, x, y, z]: [f64; 4]) -> Matrix3<f64> {
+    let q = Quaternion::new(w, x, y, z);
+    UnitQuaternion::from_quaternion(q).to_rotation_matrix().into_inner()
 }
 
 /// `motion` as the message carries it: (w, x, y, z) and the unit translation.

@@ -35,7 +35,7 @@ pub struct TwoViewLimits {
 /// A geometry and the residuals it leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoView {
-    /// The geometry; `inliers` is left empty.
+    /// The geometry; `inliers` is left empty, and `parallax` to who chooses them.
     pub geometry: TwoViewGeometry,
     /// Squared residual of each pair in units of the squared limit: an inlier is below 1.
     pub residuals: Vec<f64>,
@@ -211,6 +211,7 @@ impl Judge<'_> {
             h: h.map(|h| row_major(&pixel_homography(&h, camera))),
             cam2_from_cam1: motion.as_ref().map(pose_of),
             inliers: Vec::new(),
+            parallax: None,
         };
         TwoView { geometry, residuals }
     }
@@ -227,12 +228,12 @@ impl Judge<'_> {
 }
 
 /// Pixels of the camera without distortion from positions on the plane z = 1.
-fn calibration(camera: &Camera) -> Matrix3<f64> {
+pub(super) fn calibration(camera: &Camera) -> Matrix3<f64> {
     let ([fx, fy], [cx, cy]) = (camera.focal(), camera.principal_point());
     Matrix3::new(fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0)
 }
 
-fn inverse_calibration(camera: &Camera) -> Matrix3<f64> {
+pub(super) fn inverse_calibration(camera: &Camera) -> Matrix3<f64> {
     let ([fx, fy], [cx, cy]) = (camera.focal(), camera.principal_point());
     Matrix3::new(1.0 / fx, 0.0, -cx / fx, 0.0, 1.0 / fy, -cy / fy, 0.0, 0.0, 1.0)
 }

@@ -1,6 +1,6 @@
 //! What the record of a run tells about mapping it: faults of the video and weak spots of the pair graph, in words.
 
-use super::{PairRecord, RunRecord};
+use super::{PairRecord, RunRecord, initial_pair};
 use crate::geometry::Config;
 use crate::message::GateReason;
 use crate::stages::StreamEnd;
@@ -30,10 +30,8 @@ pub fn warnings(record: &RunRecord, circumstances: &Circumstances) -> Vec<String
     let mut warnings = Vec::new();
     warnings.extend(cut(record, circumstances.end));
     warnings.extend(too_few(record));
-    match standstill(record, circumstances.exported_side) {
-        Some(warning) => warnings.push(warning),
-        None => warnings.extend(rotation_only(record)),
-    }
+    let no_depth = standstill(record, circumstances.exported_side).or_else(|| rotation_only(record));
+    warnings.extend(no_depth.or_else(|| no_initial_pair(record)));
     if record.keyframes.len() > 1 {
         warnings.extend(weak_spots(record));
     }
@@ -187,6 +185,11 @@ fn thin_links(n_keyframes: usize, pairs: &[&PairRecord]) -> Vec<usize> {
     };
     let counts = crossing(false).zip(crossing(true)).take(n_keyframes.saturating_sub(1));
     counts.enumerate().filter(|(_, (all, strong))| *all > 0 && *strong == 0).map(|(i, _)| i).collect()
+}
+
+fn no_initial_pair(record: &RunRecord) -> Option<String> {
+    let refused = initial_pair::choose(&record.pairs).err().filter(|refused| refused.any_verified())?;
+    Some(format!("no pair is good enough to begin an incremental mapper with: {refused}"))
 }
 
 fn budget(record: &RunRecord) -> Option<String> {

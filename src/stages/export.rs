@@ -18,10 +18,11 @@ use super::{RunContext, Stage, StageError, StreamEnd};
 use crate::colmap::database::{DatabaseError, DatabaseWriter};
 use crate::colmap::{KeypointRow, image_id_from_keyframe, keypoint_row};
 use crate::geometry::camera::{Camera, CameraError, CameraOptions};
+use crate::geometry::parallax::Parallax;
 use crate::message::{Features, FrameLog, Keyframe, Match, Source, VerifiedFrame, VerifiedPair};
 use crate::picture::PictureError;
 use crate::record::diagnosis::{self, Circumstances};
-use crate::record::{FrameRecord, KeyframeRecord, PairRecord, RunRecord, SourceCounts};
+use crate::record::{FrameRecord, KeyframeRecord, PairRecord, RunRecord, SourceCounts, initial_pair};
 
 pub mod match_log;
 pub mod picture_file;
@@ -261,6 +262,7 @@ impl Export {
             inliers: inliers.len() as u32,
             inliers_by_source: source_counts(inliers),
             config: pair.geometry.as_ref().map(|geometry| geometry.config),
+            parallax: pair.geometry.as_ref().and_then(|geometry| geometry.parallax).map(Parallax::rounded),
         });
         Ok(())
     }
@@ -323,6 +325,7 @@ impl Export {
             verdict_lag_frames: self.verdict_lag_frames,
             end,
         };
+        record.initial_pair = initial_pair::choose(&record.pairs).ok();
         let warnings = diagnosis::warnings(&record, &circumstances);
         record.warnings.extend(warnings);
         let (input, frames) = (self.input.clone(), record.frames.len());

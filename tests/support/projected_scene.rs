@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use nalgebra::{Matrix3, Rotation3, UnitQuaternion, Vector3};
+use trackweave::geometry::camera::{Camera, CameraOptions};
+use trackweave::geometry::parallax::Parallax;
 use trackweave::geometry::{Config, TwoViewGeometry};
 use trackweave::message::{
     EndReason, Features, FrameInfo, FrameLog, GateDecision, GateReason, Keyframe, Keypoint, Match, Sizes,
@@ -80,7 +82,22 @@ fn geometry(first: u32, second: u32, inliers: Vec<Match>) -> TwoViewGeometry {
         h: None,
         cam2_from_cam1: Some(([q.w, q.i, q.j, q.k], translation.into())),
         inliers,
+        parallax: None,
     }
+}
+
+/// The geometry of a pair in which every point is an inlier.
+fn with_parallax(geometry: TwoViewGeometry, first: u32, second: u32) -> TwoViewGeometry {
+    let options = CameraOptions { model: Some("PINHOLE".into()), params: Some(PARAMS.to_vec()) };
+    let camera = Camera::from_options(&options, SIZES.exported.0, SIZES.exported.1).unwrap();
+    let poses = [first, second].map(pose);
+    let pair = |point: &Vector3<f64>| {
+        let [[x1, y1], [x2, y2]] = poses.map(|pose| camera.cam_from_img(project(&pose, point)).unwrap());
+        [x1, y1, x2, y2]
+    };
+    let inliers = points().iter().map(pair).collect();
+    let parallax = Parallax::of(&geometry, &inliers, &camera, 4.0);
+    TwoViewGeometry { parallax, ..geometry }
 }
 
 /// The pair's matches; every tenth by a track alone, every seventh by both.
@@ -103,6 +120,7 @@ fn pair(first: u32, second: u32) -> VerifiedPair {
     matches.sort_by_key(|m| (m.first, m.second));
     // One pair fails: it keeps its matches only.
     let geometry = ((first, second) != (0, 5)).then(|| geometry(first, second, matches.clone()));
+    let geometry = geometry.map(|geometry| with_parallax(geometry, first, second));
     VerifiedPair { first, matches, geometry }
 }
 

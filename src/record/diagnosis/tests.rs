@@ -1,4 +1,5 @@
 use super::*;
+use crate::geometry::parallax::Parallax;
 use crate::record::{FrameRecord, KeyframeRecord, SourceCounts};
 
 const WELL: Circumstances =
@@ -14,12 +15,29 @@ fn keyframe(i: u32) -> KeyframeRecord {
     KeyframeRecord { image: format!("{i}.jpg"), keypoints: 500, seeds: 5, joined: 5, fill_ins: 0, motion_px }
 }
 
+const GOOD: Parallax = Parallax {
+    median_angle_deg: 8.0,
+    wide_inliers: 120,
+    homography_share: 0.3,
+    forward: 0.1,
+    spread: 1.0,
+    essential_ratio: 1.0,
+};
+
 /// Pair of keyframe ordinals.
 fn pair(first: u32, second: u32, inliers: u32) -> PairRecord {
     let config = (inliers > 0).then_some(Config::Calibrated);
     let counts = SourceCounts { sift: inliers, ..Default::default() };
     let (first, second) = (first + 1, second + 1);
-    PairRecord { first, second, matches: counts, inliers, inliers_by_source: counts, config }
+    PairRecord {
+        first,
+        second,
+        matches: counts,
+        inliers,
+        inliers_by_source: counts,
+        config,
+        parallax: Some(GOOD),
+    }
 }
 
 /// `n` keyframes in a row, each linked to the next two by `inliers`.
@@ -127,4 +145,15 @@ fn few_frames_and_limits_are_said() {
     record.pairs.clear();
     assert_eq!(warnings(&record, &WELL)[0], "none of 9 frames became a keyframe");
     assert_eq!(text(&RunRecord::default(), &WELL), "no frame came out of the input");
+}
+
+#[test]
+fn without_a_pair_to_begin_with_the_reasons_are_said() {
+    let mut record = chain(12, 150);
+    for pair in record.pairs.iter_mut().skip(3) {
+        pair.parallax = Some(Parallax { median_angle_deg: 0.3, ..GOOD });
+    }
+    assert_eq!(text(&record, &WELL), "");
+    record.pairs.iter_mut().take(3).for_each(|pair| pair.inliers = 99);
+    insta::assert_snapshot!(text(&record, &WELL), @"no pair is good enough to begin an incremental mapper with: of 21 verified pairs 3 have fewer than 100 inliers, 18 have too little parallax");
 }

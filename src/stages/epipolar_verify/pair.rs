@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::View;
 use crate::colmap::{image_id_from_keyframe, pair_id};
 use crate::geometry::camera::Camera;
+use crate::geometry::parallax::Parallax;
 use crate::geometry::points::PointPairs;
 use crate::geometry::two_view::{TwoView, TwoViewLimits, estimate_two_view};
 use crate::geometry::{Config, TwoViewGeometry};
@@ -90,6 +91,8 @@ impl PairVerifier<'_> {
             }
         }
         geometry.inliers = one_to_one(matches, &candidates, &residuals);
+        let inliers = geometry.inliers.iter().filter_map(|m| rays([m.first, m.second])).collect();
+        geometry.parallax = Parallax::of(&geometry, &inliers, self.camera, self.limits.max_error_px);
         (geometry.inliers.len() >= self.limits.min_inliers).then_some((geometry, agrees))
     }
 }

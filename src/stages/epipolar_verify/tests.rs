@@ -263,6 +263,7 @@ fn tracks_are_rejected_by_more_than_half_of_their_verified_pairs() {
         h: None,
         cam2_from_cam1: None,
         inliers: Vec::new(),
+        parallax: None,
     };
     let column = |at: usize, geometry: Option<TwoViewGeometry>| {
         let say = |(verified, failed, _): &(&str, char, bool)| verified.chars().nth(at).unwrap_or(*failed);

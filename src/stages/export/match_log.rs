@@ -78,7 +78,15 @@ mod tests {
         let m = |first, second, source, track| Match { first, second, source, track };
         let inliers = vec![m(1, 4, Source::Both, Some(9)), m(2, 0, Source::Sift, None)];
         let config = Config::Uncalibrated;
-        let geometry = TwoViewGeometry { config, f: None, e: None, h: None, cam2_from_cam1: None, inliers };
+        let geometry = TwoViewGeometry {
+            config,
+            f: None,
+            e: None,
+            h: None,
+            cam2_from_cam1: None,
+            inliers,
+            parallax: None,
+        };
         let matches = vec![m(1, 4, Source::Both, Some(9)), m(3, 3, Source::Klt, Some(5))];
         let pair = VerifiedPair { first: 0, matches, geometry: Some(geometry) };
         let folder = tempfile::tempdir().unwrap();
