@@ -1,11 +1,13 @@
 //! SIFT (Lowe 2004) over both backends, and its host side: options, the sizes of octaves, which points stay.
 
-pub use self::cpu::{SiftScratch, extract_features};
+pub use self::cpu::{SiftScratch, describe_places, extract_features};
 pub use self::extractor::Extractor;
 pub use self::gpu::{GpuSift, SiftRoom};
 pub use self::options::{SiftOptionError, SiftOptions};
+pub use self::place::{DescribedPlace, Place};
 
 use crate::kernels::refine::Extremum;
+use crate::kernels::sift_point::SiftPoint;
 use crate::message::Keypoint;
 
 mod cpu;
@@ -13,6 +15,7 @@ mod extractor;
 mod gpu;
 mod octaves;
 mod options;
+mod place;
 mod scale_space;
 mod selection;
 #[cfg(test)]
@@ -47,15 +50,16 @@ impl Point {
         [self.octave, self.layer, self.pixel[1], self.pixel[0]]
     }
 
-    /// Sigma in pixels of the octave.
-    fn scale(&self, options: &SiftOptions) -> f32 {
-        options.base_sigma_px * libm::exp2f(self.level / options.scales_per_octave as f32)
-    }
-
-    /// The keypoint in the analysis picture; `steps` are those of the octaves, `scale` is the point's.
-    fn keypoint(&self, steps: &[f32], scale: f32, orientation: f32) -> Keypoint {
-        let step = steps[self.octave as usize];
+    /// Where it is described.
+    fn sift_point(&self, options: &SiftOptions) -> SiftPoint {
         let [x, y] = self.position;
-        Keypoint { x: step * x, y: step * y, scale: step * scale, orientation, response: self.response }
+        let scale = options.base_sigma_px * libm::exp2f(self.level / options.scales_per_octave as f32);
+        SiftPoint { octave: self.octave, layer: self.layer, x, y, scale, unused: [0; 3] }
     }
+}
+
+/// The keypoint in the analysis picture of a point described at `orientation`; `steps` are those of the octaves.
+fn keypoint(point: &SiftPoint, steps: &[f32], orientation: f32, response: f32) -> Keypoint {
+    let step = steps[point.octave as usize];
+    Keypoint { x: step * point.x, y: step * point.y, scale: step * point.scale, orientation, response }
 }

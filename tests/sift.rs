@@ -18,7 +18,10 @@ use trackweave::message::{Features, Frame};
 use trackweave::numerics::SplitMix64;
 use trackweave::picture::{ColorMatrix, Picture, PixelLayout, Plane};
 use trackweave::scene::CameraPath;
-use trackweave::sift::{Extractor, GpuSift, SiftOptions, SiftRoom, SiftScratch, extract_features};
+use trackweave::sift::{
+    DescribedPlace, Extractor, GpuSift, Place, SiftOptions, SiftRoom, SiftScratch, describe_places,
+    extract_features,
+};
 use trackweave::stages::frame_decode::{FrameDecode, FrameDecodeOptions};
 use trackweave::stages::{RunContext, SourceStage};
 use trackweave::video::sampling::SampleRate;
@@ -43,6 +46,7 @@ fn main() {
         trial("every_option_reaches_the_device", lacking, Box::new(every_option)),
         trial("room_grows_and_changes_no_bit", lacking, Box::new(room_grows)),
         trial("a_picture_in_sections_has_the_whole_one_s_features", lacking, Box::new(sections)),
+        trial("places_are_described_as_on_the_cpu", lacking, Box::new(places_are_described)),
         trial("ten_runs_are_the_same", lacking, Box::new(ten_runs)),
         trial("sizes_change_and_tiny_pictures_have_none", lacking, Box::new(sizes_change)),
         trial("the_comparison_fails", lacking, Box::new(the_comparison_fails)),
@@ -172,7 +176,9 @@ fn sections(shared: &Gpu) -> Outcome {
         let gray = uploaded(gpu, &rendered(size.0, size.1))?;
         let Gray::Device(on_device) = &gray else { panic!("a picture on the device") };
         let mut whole = GpuSift::new(gpu, options.clone(), gray.size())?;
-        let expected = whole.extract(on_device)?;
+        let places = some_places(size, 150);
+        let (expected, described) = whole.extract_with(on_device, &places)?;
+        assert!(described.len() > 100, "{} of 150 places", described.len());
         assert!(whole.n_sections() == 1 && expected.keypoints.len() > 30, "{}", expected.keypoints.len());
         let bytes = gpu.resident().iter().find(|(name, _)| *name == "gaussians").ok_or("no layers")?.1;
         drop(whole);
@@ -182,12 +188,56 @@ fn sections(shared: &Gpu) -> Outcome {
             let mut sift = GpuSift::with_room(gpu, options.clone(), gray.size(), room)?;
             assert!(sift.n_sections() >= least, "{} sections of {size:?}", sift.n_sections());
             for run in ["first", "second"] {
-                let found = sift.extract(on_device)?;
+                let (found, again) = sift.extract_with(on_device, &places)?;
+                assert!(again == described, "{size:?}, {share}, {run} run: the places differ");
                 let n = found.keypoints.iter().zip(&expected.keypoints).filter(|(a, b)| a == b).count();
                 let sizes = [found.keypoints.len(), expected.keypoints.len()];
                 assert!(found == expected, "{size:?}, {share}, {run} run: {n} keypoints equal of {sizes:?}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Places all over a picture, some at its border, of all scales.
+fn some_places((width, height): (u32, u32), n: usize) -> Vec<Place> {
+    let mut rng = SplitMix64::new(17, 0);
+    let mut along = |size: u32| ((1.2 * rng.unit() - 0.1).clamp(0.0, 1.0) * (size - 1) as f64) as f32;
+    let mut place = |i: usize| Place {
+        x: along(width),
+        y: along(height),
+        scale: 0.5 * libm::exp2f(i as f32 * 6.0 / n as f32),
+    };
+    (0..n).map(&mut place).collect()
+}
+
+fn features_of(described: &[DescribedPlace]) -> Features {
+    Features {
+        keypoints: described.iter().map(|found| found.keypoint).collect(),
+        descriptors: described.iter().map(|found| found.descriptor).collect(),
+    }
+}
+
+/// More places than keypoints and fewer, and none.
+fn places_are_described(gpu: &Gpu) -> Outcome {
+    let options = SiftOptions { max_features: 300, ..SiftOptions::default() };
+    let gray = uploaded(gpu, &rendered(320, 241))?;
+    let mut extractor = Extractor::new(&Device::Gpu(gpu.clone()), options.clone());
+    let alone = extractor.extract(&gray)?;
+    let mut scratch = SiftScratch::default();
+    extract_features(&*gray.host()?, &options, &mut scratch);
+    for n in [1000, 60, 0] {
+        let places = some_places((320, 241), n);
+        let (features, found) = extractor.extract_with(&gray, &places)?;
+        assert!(features == alone, "{n} places change the features");
+        let expected = describe_places(&places, &options, &scratch);
+        assert!(expected.len() >= 9 * n / 10, "{} of {n} places", expected.len());
+        let numbers =
+            |described: &[DescribedPlace]| described.iter().map(|found| found.place).collect::<Vec<_>>();
+        assert_eq!(numbers(&found), numbers(&expected));
+        let agreement = Agreement::new(&features_of(&found), &features_of(&expected));
+        println!("{n} places: {agreement:?}");
+        agreement.check()?;
     }
     Ok(())
 }

@@ -4,12 +4,13 @@ use rayon::prelude::*;
 
 use super::scale_space::{BLOCK_ROWS, Octave, ScaleSpace};
 use super::selection::rank;
-use super::{Point, SiftOptions};
+use super::{DescribedPlace, Place, Point, SiftOptions, keypoint};
 use crate::kernels::descriptor::{DescriptorGrid, descriptor};
 use crate::kernels::extrema::extrema;
 use crate::kernels::orientation::{MAX_ORIENTATIONS, orientation};
 use crate::kernels::refine::{RefineLimits, refine};
-use crate::message::Features;
+use crate::kernels::sift_point::SiftPoint;
+use crate::message::{Descriptor, Features};
 use crate::numerics::vectorized;
 use crate::picture::GrayImage;
 
@@ -31,20 +32,64 @@ pub fn extract_features(gray: &GrayImage, options: &SiftOptions, scratch: &mut S
     let steps: Vec<f32> = octaves.iter().map(|octave| octave.size.step).collect();
     let rank = rank(&points, &steps, (gray.width, gray.height), options.max_features as usize);
     let oriented = orient(octaves, &points, &rank, options);
-    let descriptors = oriented.par_iter().map(|(point, orientation)| {
-        let octave = &octaves[point.octave as usize];
-        let layer = octave.gaussian(point.layer as usize);
-        let cell = options.magnification * point.scale(options);
-        let (width, height) = (octave.size.width, octave.size.height);
-        vectorized(
-            #[inline(always)]
-            || descriptor(layer, width, height, point.position, cell, *orientation, &scratch.grid),
-        )
+    let described = oriented.par_iter().map(|(point, orientation)| {
+        let at = point.sift_point(options);
+        let descriptor = describe(octaves, &at, *orientation, options, &scratch.grid);
+        (keypoint(&at, &steps, *orientation, point.response), descriptor)
     });
-    let keypoints = oriented
-        .iter()
-        .map(|(point, orientation)| point.keypoint(&steps, point.scale(options), *orientation));
-    Features { descriptors: descriptors.collect(), keypoints: keypoints.collect() }
+    let (keypoints, descriptors) = described.unzip();
+    Features { keypoints, descriptors }
+}
+
+/// The `places` that have an orientation as keypoints of the picture that `scratch` last had features extracted of, in
+/// their order.
+pub fn describe_places(
+    places: &[Place],
+    options: &SiftOptions,
+    scratch: &SiftScratch,
+) -> Vec<DescribedPlace> {
+    let octaves = scratch.scale_space.octaves();
+    let steps: Vec<f32> = octaves.iter().map(|octave| octave.size.step).collect();
+    let described = places.par_iter().enumerate().filter_map(|(index, place)| {
+        let at = place.sift_point(&steps, options)?;
+        let (angles, n) = orientations(octaves, &at);
+        (n > 0).then(|| DescribedPlace {
+            place: index as u32,
+            keypoint: keypoint(&at, &steps, angles[0], 0.0),
+            descriptor: describe(octaves, &at, angles[0], options, &scratch.grid),
+        })
+    });
+    described.collect()
+}
+
+fn describe(
+    octaves: &[Octave],
+    at: &SiftPoint,
+    orientation: f32,
+    options: &SiftOptions,
+    grid: &DescriptorGrid,
+) -> Descriptor {
+    let octave = &octaves[at.octave as usize];
+    let layer = octave.gaussian(at.layer as usize);
+    let cell = options.magnification * at.scale;
+    let (width, height) = (octave.size.width, octave.size.height);
+    vectorized(
+        #[inline(always)]
+        || descriptor(layer, width, height, [at.x, at.y], cell, orientation, grid),
+    )
+}
+
+/// Orientations at a point, the strongest first, and their count.
+fn orientations(octaves: &[Octave], at: &SiftPoint) -> ([f32; MAX_ORIENTATIONS], usize) {
+    let octave = &octaves[at.octave as usize];
+    let layer = octave.gaussian(at.layer as usize);
+    let mut angles = [0.0; MAX_ORIENTATIONS];
+    let (width, height) = (octave.size.width, octave.size.height);
+    let n = vectorized(
+        #[inline(always)]
+        || orientation(layer, width, height, [at.x, at.y], at.scale, &mut angles),
+    );
+    (angles, n)
 }
 
 /// All extrema that keep the limits, ascending by `Point::order`, each once.
@@ -89,15 +134,7 @@ fn find_extrema(octave: &Octave, threshold: f32, n_layers: usize, blocks: &mut V
 fn orient(octaves: &[Octave], points: &[Point], rank: &[u32], options: &SiftOptions) -> Vec<(Point, f32)> {
     let limit = options.max_features as usize;
     let oriented = rank.par_iter().map(|index| {
-        let point = &points[*index as usize];
-        let octave = &octaves[point.octave as usize];
-        let layer = octave.gaussian(point.layer as usize);
-        let mut angles = [0.0; MAX_ORIENTATIONS];
-        let (width, height) = (octave.size.width, octave.size.height);
-        let n = vectorized(
-            #[inline(always)]
-            || orientation(layer, width, height, point.position, point.scale(options), &mut angles),
-        );
+        let (angles, n) = orientations(octaves, &points[*index as usize].sift_point(options));
         (*index, angles, n.min(options.max_orientations as usize))
     });
     let mut oriented: Vec<(u32, [f32; MAX_ORIENTATIONS], usize)> = oriented.collect();

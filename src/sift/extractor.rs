@@ -1,6 +1,6 @@
 //! The extraction over both backends.
 
-use super::{GpuSift, SiftOptions, SiftScratch, extract_features};
+use super::{DescribedPlace, GpuSift, Place, SiftOptions, SiftScratch, describe_places, extract_features};
 use crate::device::{Device, DeviceError, Gpu};
 use crate::gray::Gray;
 use crate::message::Features;
@@ -37,15 +37,33 @@ impl Extractor {
     /// # Panics
     /// The picture is not on the extractor's device.
     pub fn extract(&mut self, gray: &Gray) -> Result<Features, DeviceError> {
+        Ok(self.extract_with(gray, &[])?.0)
+    }
+
+    /// The same with the `places` that have an orientation as keypoints, in their order.
+    ///
+    /// # Errors
+    /// As `extract`.
+    ///
+    /// # Panics
+    /// As `extract`.
+    pub fn extract_with(
+        &mut self,
+        gray: &Gray,
+        places: &[Place],
+    ) -> Result<(Features, Vec<DescribedPlace>), DeviceError> {
         match (&mut self.backend, gray) {
-            (Backend::Cpu(scratch), gray) => Ok(extract_features(&*gray.host()?, &self.options, scratch)),
+            (Backend::Cpu(scratch), gray) => {
+                let features = extract_features(&*gray.host()?, &self.options, scratch);
+                Ok((features, describe_places(places, &self.options, scratch)))
+            }
             (Backend::Gpu(gpu, sift), Gray::Device(gray)) => {
                 sift.take_if(|sift| sift.size() != gray.size());
                 let sift = match sift {
                     Some(sift) => sift,
                     none => none.insert(Box::new(GpuSift::new(gpu, self.options.clone(), gray.size())?)),
                 };
-                sift.extract(gray)
+                sift.extract_with(gray, places)
             }
             (Backend::Gpu(..), Gray::Host(_)) => panic!("a picture that never went up"),
         }

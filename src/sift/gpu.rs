@@ -2,16 +2,17 @@
 //! host puts the points in order and says which stay; then orientations and descriptors of those. Most pictures are one
 //! section.
 
-use self::describe::{Described, Describer};
+use self::describe::{Described, Describer, Wanted};
 use self::detect::Detector;
 use self::scale_space::GpuScaleSpace;
 use self::section::Section;
 use super::octaves::{OctaveSize, octave_sizes};
 use super::selection::rank;
-use super::{Point, SiftOptions};
+use super::{DescribedPlace, Place, Point, SiftOptions, keypoint};
 use crate::device::{Buffer, DeviceError, Gpu, PassTime, Recording};
 use crate::gray::DeviceGray;
 use crate::kernels::descriptor::OrientedPoint;
+use crate::kernels::sift_point::SiftPoint;
 use crate::message::{Descriptor, Features};
 
 mod describe;
@@ -109,8 +110,23 @@ impl GpuSift {
     /// # Panics
     /// The picture is not of the size.
     pub fn extract(&mut self, gray: &DeviceGray) -> Result<Features, DeviceError> {
+        Ok(self.extract_with(gray, &[])?.0)
+    }
+
+    /// The same with the `places` that have an orientation as keypoints, in their order.
+    ///
+    /// # Errors
+    /// As `extract`.
+    ///
+    /// # Panics
+    /// As `extract`.
+    pub fn extract_with(
+        &mut self,
+        gray: &DeviceGray,
+        places: &[Place],
+    ) -> Result<(Features, Vec<DescribedPlace>), DeviceError> {
         let gpu = self.gpu.clone();
-        Ok(self.run(&|name| Ok(gpu.record(name)), gray)?.0)
+        self.run(&|name| Ok(gpu.record(name)), gray, places, &mut Vec::new())
     }
 
     /// As `extract`, with the device's time of each pass where the adapter tells.
@@ -122,36 +138,86 @@ impl GpuSift {
     /// As `extract`.
     pub fn extract_timed(&mut self, gray: &DeviceGray) -> Result<(Features, Vec<PassTime>), DeviceError> {
         let gpu = self.gpu.clone();
-        self.run(&|name| gpu.record_timed(name), gray)
+        let mut times = Vec::new();
+        let (features, _) = self.run(&|name| gpu.record_timed(name), gray, &[], &mut times)?;
+        Ok((features, times))
     }
 
-    fn run(&mut self, record: Record, gray: &DeviceGray) -> Result<(Features, Vec<PassTime>), DeviceError> {
+    fn run(
+        &mut self,
+        record: Record,
+        gray: &DeviceGray,
+        places: &[Place],
+        times: &mut Vec<PassTime>,
+    ) -> Result<(Features, Vec<DescribedPlace>), DeviceError> {
         assert_eq!(gray.size(), self.size, "size of a picture");
-        let mut times = Vec::new();
-        let points = self.detect(record, gray, &mut times)?;
+        let points = self.detect(record, gray, times)?;
         let steps: Vec<f32> = self.octaves.iter().map(|octave| octave.step).collect();
-        let limit = self.options.max_features as usize;
+        let (limit, max_orientations) =
+            (self.options.max_features as usize, self.options.max_orientations as usize);
         let rank = rank(&points, &steps, self.size, limit);
-        let mut described = Vec::new();
-        // The layers of the last section are still there.
+        let placed = places.iter().filter_map(|place| place.sift_point(&steps, &self.options));
+        let placed: Vec<SiftPoint> = placed.collect();
+        let (mut described, mut described_places) = (Vec::new(), Vec::new());
+        let options = &self.options;
         for (index, section) in self.sections.iter().enumerate().rev() {
-            let mut recording = record("features")?;
-            if index + 1 < self.sections.len() {
-                section.record(&mut recording, gray.values());
-            }
             let is_own = |index: &&u32| {
                 let point = &points[**index as usize];
                 section.section.owns(point.octave, point.pixel[1])
             };
             let own_rank: Vec<u32> = rank.iter().filter(is_own).copied().collect();
-            described.push(self.describer.describe(recording, section, &points, &own_rank, &mut times)?);
+            let own_places = self.places_of(&section.section, &placed);
+            let features = Wanted {
+                n_points: points.len(),
+                point: &|index| points[index as usize].sift_point(options),
+                rank: &own_rank,
+                limit,
+                max_orientations,
+            };
+            let in_section = Wanted {
+                n_points: placed.len(),
+                point: &|index| placed[index as usize],
+                rank: &own_places,
+                limit: placed.len(),
+                max_orientations: 1,
+            };
+            // The layers of the last section are still there.
+            let mut is_made = index + 1 == self.sections.len();
+            let asked =
+                [("features", features, &mut described), ("places", in_section, &mut described_places)];
+            for (name, wanted, described) in
+                asked.into_iter().filter(|(_, wanted, _)| !wanted.rank.is_empty())
+            {
+                let mut recording = record(name)?;
+                if !std::mem::replace(&mut is_made, true) {
+                    section.record(&mut recording, gray.values());
+                }
+                described.push(self.describer.describe(recording, section, wanted, times)?);
+            }
         }
         let Described { oriented, descriptors } = merged(described, points.len(), &rank, limit);
-        let keypoint = |&OrientedPoint { point, angle }: &OrientedPoint| {
+        let keypoint_of = |&OrientedPoint { point, angle }: &OrientedPoint| {
             let point = &points[point as usize];
-            point.keypoint(&steps, point.scale(&self.options), angle)
+            keypoint(&point.sift_point(&self.options), &steps, angle, point.response)
         };
-        Ok((Features { keypoints: oriented.iter().map(keypoint).collect(), descriptors }, times))
+        let features = Features { keypoints: oriented.iter().map(keypoint_of).collect(), descriptors };
+        let all: Vec<u32> = (0..placed.len() as u32).collect();
+        let Described { oriented, descriptors } = merged(described_places, placed.len(), &all, placed.len());
+        let places = oriented.iter().zip(descriptors).map(|(oriented, descriptor)| DescribedPlace {
+            place: oriented.point,
+            keypoint: keypoint(&placed[oriented.point as usize], &steps, oriented.angle, 0.0),
+            descriptor,
+        });
+        Ok((features, places.collect()))
+    }
+
+    /// Numbers of the places that a section describes.
+    fn places_of(&self, section: &Section, placed: &[SiftPoint]) -> Vec<u32> {
+        let is_own = |point: &SiftPoint| {
+            let last_row = self.octaves[point.octave as usize].height - 1;
+            section.owns(point.octave, ((point.y + 0.5) as u32).min(last_row as u32))
+        };
+        (0..).zip(placed).filter(|(_, point)| is_own(point)).map(|(index, _)| index).collect()
     }
 
     /// The extrema that keep the limits and that `rank` chooses among, ascending by `Point::order`, each once.

@@ -129,6 +129,67 @@ fn a_position_comes_once_with_its_orientations_side_by_side() {
 }
 
 #[test]
+fn a_place_at_a_keypoint_has_its_descriptor() {
+    for (first_octave, scales_per_octave) in [(-1, 3), (0, 5)] {
+        let options = SiftOptions { first_octave, scales_per_octave, ..Default::default() };
+        let mut scratch = SiftScratch::default();
+        let Features { keypoints, descriptors } =
+            extract_features(&texture(320, 200, 1), &options, &mut scratch);
+        let place = |k: &Keypoint| Place { x: k.x, y: k.y, scale: k.scale };
+        let places: Vec<Place> = keypoints.iter().map(place).collect();
+        let described = describe_places(&places, &options, &scratch);
+        assert!(described.len() == places.len() && places.len() > 150, "{} places", places.len());
+        // A keypoint that moved by more than half a layer is described on the nearest one instead.
+        let (mut n_first, mut n_equal) = (0, 0);
+        for (index, found) in described.iter().enumerate() {
+            assert_eq!(found.place, index as u32);
+            let Keypoint { x, y, scale, .. } = found.keypoint;
+            assert_eq!(Place { x, y, scale }, places[index]);
+            if index == 0 || places[index] != places[index - 1] {
+                let expected = Keypoint { response: 0.0, ..keypoints[index] };
+                n_equal += ((found.keypoint, found.descriptor) == (expected, descriptors[index])) as usize;
+                n_first += 1;
+            }
+        }
+        assert!(n_first - n_equal <= n_first / 20, "{n_equal} of {n_first} are equal");
+        // Bit for bit where the layer is clear.
+        let nearest = |k: &Keypoint| {
+            let layers = scales_per_octave as f32
+                * libm::log2f(k.scale / (options.base_sigma_px * if first_octave < 0 { 0.5 } else { 1.0 }));
+            (layers - libm::floorf(layers) - 0.5).abs() > 0.2
+        };
+        let mut n_clear = 0;
+        for (index, found) in described.iter().enumerate().filter(|(i, _)| nearest(&keypoints[*i])) {
+            if index == 0 || places[index] != places[index - 1] {
+                assert_eq!(found.keypoint.orientation.to_bits(), keypoints[index].orientation.to_bits());
+                assert_eq!(found.descriptor, descriptors[index], "keypoint {index}");
+                n_clear += 1;
+            }
+        }
+        assert!(n_clear > n_first / 2, "{n_clear} of {n_first}");
+    }
+}
+
+#[test]
+fn flat_places_and_places_at_the_border_are_described_or_left_out() {
+    let (options, mut scratch) = (SiftOptions::default(), SiftScratch::default());
+    let corners = [[0.0, 0.0], [319.0, 0.0], [0.0, 199.0], [319.0, 199.0], [160.3, 0.2], [318.9, 100.0]];
+    let places: Vec<Place> =
+        corners.iter().flat_map(|&[x, y]| [0.1, 2.0, 30.0].map(|scale| Place { x, y, scale })).collect();
+    let mut gray = texture(320, 200, 3);
+    extract(&gray, &options);
+    extract_features(&gray, &options, &mut scratch);
+    let described = describe_places(&places, &options, &scratch);
+    assert!(described.len() > places.len() / 2);
+    assert!(described.iter().all(|found| found.keypoint.orientation.is_finite()));
+    gray.data.fill(0.4);
+    extract_features(&gray, &options, &mut scratch);
+    assert_eq!(describe_places(&places, &options, &scratch), []);
+    extract_features(&GrayImage::new(3, 3), &options, &mut scratch);
+    assert_eq!(describe_places(&places, &options, &scratch), []);
+}
+
+#[test]
 fn thread_count_and_used_buffers_change_no_bit() {
     let (gray, options) = (texture(150, 130, 1), SiftOptions::default());
     let with_threads = |n: usize| {

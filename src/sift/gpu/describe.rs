@@ -9,7 +9,7 @@ use crate::kernels::orientation::{self, MAX_ORIENTATIONS, OrientationParams};
 use crate::kernels::orientation_select::{self, OrientationSelectParams};
 use crate::kernels::sift_point::SiftPoint;
 use crate::message::Descriptor;
-use crate::sift::{Point, SiftOptions};
+use crate::sift::SiftOptions;
 
 /// Describes points.
 #[derive(Debug)]
@@ -19,6 +19,20 @@ pub struct Describer {
     n_oriented: Buffer<u32>,
     n_oriented_on_host: Readback<u32>,
     room: Room,
+}
+
+/// What is to be described.
+pub struct Wanted<'a> {
+    /// Points there are.
+    pub n_points: usize,
+    /// Each by its number.
+    pub point: &'a dyn Fn(u32) -> SiftPoint,
+    /// Numbers of those that are wanted, in the order they are to be kept.
+    pub rank: &'a [u32],
+    /// Most orientations, which cut in that order.
+    pub limit: usize,
+    /// Most orientations of a point.
+    pub max_orientations: usize,
 }
 
 /// Orientations of points, numbered as these are, and their descriptors.
@@ -64,31 +78,30 @@ impl Describer {
     }
 
     /// Orientations of points on the layers of `scale_space`, which `recording` may make, and a descriptor each: in the order
-    /// of `points`, of those first in `rank` as many as the limit allows.
+    /// of points, of those first in rank as many as the limit allows.
     pub fn describe(
         &mut self,
         mut recording: Recording,
         scale_space: &GpuScaleSpace,
-        points: &[Point],
-        rank: &[u32],
+        wanted: Wanted,
         times: &mut Vec<PassTime>,
     ) -> Result<Described, DeviceError> {
-        let limit = self.options.max_features as usize;
-        let (chosen, ranks) = first_in_rank(points.len(), rank);
+        let Wanted { n_points, point, rank, limit, max_orientations } = wanted;
+        let (chosen, ranks) = first_in_rank(n_points, rank);
         if chosen.is_empty() {
             return Ok(Described::default());
         }
-        let n_most = limit.min(chosen.len() * self.options.max_orientations as usize);
+        let n_most = limit.min(chosen.len() * max_orientations);
         if n_most > self.room.oriented.len() {
             let room = n_most.next_power_of_two().min(limit);
             self.room = Room::new(&self.gpu, &scale_space.gaussians, &self.n_oriented, room)?;
         }
         let room = &self.room;
-        let uploaded = chosen.iter().map(|&index| uploaded(&points[index as usize], &self.options));
+        let uploaded = chosen.iter().map(|&index| point(index));
         self.gpu.write(&room.points, 0, &uploaded.collect::<Vec<SiftPoint>>());
         self.gpu.write(&room.ranks, 0, &ranks);
         let (octaves, n_points) = (scale_space.shapes, chosen.len() as u32);
-        let max_orientations = self.options.max_orientations;
+        let max_orientations = max_orientations as u32;
         let orientation = OrientationParams { octaves, n_points, max_orientations };
         let select = OrientationSelectParams { n_points, limit: limit as u32 };
         let descriptor = DescriptorParams::new(octaves, self.options.magnification, n_most);
@@ -166,12 +179,6 @@ fn first_in_rank(n_points: usize, rank: &[u32]) -> (Vec<u32>, Vec<u32>) {
     }
     let ranks = rank.iter().filter_map(|index| numbers[*index as usize]);
     (chosen, ranks.collect())
-}
-
-fn uploaded(point: &Point, options: &SiftOptions) -> SiftPoint {
-    let [x, y] = point.position;
-    let scale = point.scale(options);
-    SiftPoint { octave: point.octave, layer: point.layer, x, y, scale, unused: [0; 3] }
 }
 
 #[cfg(test)]
