@@ -199,7 +199,7 @@ pub struct Keypoint {
     pub scale: f32,
     /// Orientation in radians, in (-pi, pi], x towards y.
     pub orientation: f32,
-    /// |DoG| at the refined extremum.
+    /// |DoG| at the refined extremum; 0 where none was found.
     pub response: f32,
 }
 
@@ -231,6 +231,17 @@ impl Features {
     }
 }
 
+/// What a live track is as a keypoint of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackKeypoint {
+    /// The track.
+    pub track: u32,
+    /// Where it stands. The response is 0.
+    pub keypoint: Keypoint,
+    /// What is seen there.
+    pub descriptor: Descriptor,
+}
+
 /// A keyframe with its features.
 #[derive(Debug)]
 pub struct FeaturedKeyframe {
@@ -241,7 +252,9 @@ pub struct FeaturedKeyframe {
     /// What the tracker leaves for seeding; none where the pipeline has no klt_push.
     pub tracker: Option<TrackerFrame>,
     /// Keypoints and descriptors.
-    pub features: Arc<Features>,
+    pub features: Features,
+    /// Tracks that may become keypoints of their own, ascending by track.
+    pub track_keypoints: Vec<TrackKeypoint>,
 }
 
 /// sift_extract -> keyframe_join.
@@ -287,8 +300,10 @@ pub struct Keyframe {
     pub sizes: Sizes,
     /// The upright picture, for export.
     pub picture: Arc<Picture>,
-    /// Keypoints and descriptors.
+    /// Keypoints and descriptors: SIFT's, then those of tracks.
     pub features: Arc<Features>,
+    /// Keypoints that are tracks' own, the last ones.
+    pub track_keypoints: u32,
     /// Tracks seeded here from keypoints.
     pub seeds: u32,
     /// Tracks that joined a keypoint here.

@@ -82,6 +82,8 @@ pub struct KeyframeRecord {
     pub image: String,
     /// Rows of keypoints.
     pub keypoints: u32,
+    /// The last of them, which are tracks' own.
+    pub track_keypoints: u32,
     /// Tracks seeded here from keypoints.
     pub seeds: u32,
     /// Tracks that joined a keypoint here.

@@ -42,6 +42,7 @@ fn main() {
     let trials = vec![
         trial("tracks_are_those_of_the_cpu", tracks_are_those_of_the_cpu),
         trial("a_whole_result_is_as_the_cpu_s", a_whole_result_is_as_the_cpu_s),
+        trial("whole_tracks_are_as_the_cpu_s", whole_tracks_are_as_the_cpu_s),
         trial("memory_changes_no_match", memory_changes_no_match),
         trial("guided_matching_finds_what_the_cpu_finds", guided_matching_finds_what_the_cpu_finds),
         trial("two_runs_are_the_same", two_runs_are_the_same),
@@ -98,9 +99,10 @@ impl Place {
     }
 
     /// The adapter's result beside the CPU's, with what must differ between them taken out.
-    fn both(&self, pipeline: &str, adapter: &str) -> [Files; 2] {
-        let mut on_cpu = self.run(pipeline, "cpu", &["--backend", "cpu"]);
-        let mut on_gpu = self.run(pipeline, "gpu", &["--backend", "gpu", "--adapter", adapter]);
+    fn both(&self, pipeline: &str, adapter: &str, more: &[&str]) -> [Files; 2] {
+        let mut on_cpu = self.run(pipeline, "cpu", &[&["--backend", "cpu"], more].concat());
+        let device = ["--backend", "gpu", "--adapter", adapter];
+        let mut on_gpu = self.run(pipeline, "gpu", &[&device, more].concat());
         assert_eq!((&on_cpu.record["backend"], &on_cpu.record["adapter"]), (&"cpu".into(), &Value::Null));
         assert_eq!(on_gpu.record["backend"], "gpu");
         let name = on_gpu.record["adapter"].as_str().unwrap().to_lowercase();
@@ -135,7 +137,7 @@ fn assert_same(found: &Files, expected: &Files) {
 
 fn tracks_are_those_of_the_cpu(adapter: &str) -> Outcome {
     for path in [CameraPath::HandHeld, CameraPath::Forward] {
-        let [on_cpu, on_gpu] = Place::new(path).both("tracks", adapter);
+        let [on_cpu, on_gpu] = Place::new(path).both("tracks", adapter, &[]);
         if is_exact(adapter) {
             assert_same(&on_gpu, &on_cpu);
         }
@@ -144,8 +146,26 @@ fn tracks_are_those_of_the_cpu(adapter: &str) -> Outcome {
 }
 
 fn a_whole_result_is_as_the_cpu_s(adapter: &str) -> Outcome {
-    let place = Place::new(CameraPath::Orbit);
-    let [on_cpu, on_gpu] = place.both("full", adapter);
+    as_the_cpu_s(&Place::new(CameraPath::Orbit), adapter, &[]).map(|_| ())
+}
+
+fn whole_tracks_are_as_the_cpu_s(adapter: &str) -> Outcome {
+    let more = ["keyframe_join.stand_after_keyframes=1", "sift_extract.max_features=500"];
+    let more = more.iter().flat_map(|option| ["--set", option]).collect::<Vec<_>>();
+    let counts = as_the_cpu_s(&Place::new(CameraPath::Orbit), adapter, &more)?;
+    let n = |files: &Files| -> Vec<u64> {
+        let keyframes = files.record["keyframes"].as_array().unwrap();
+        keyframes.iter().map(|keyframe| keyframe["track_keypoints"].as_u64().unwrap()).collect()
+    };
+    let [on_cpu, on_gpu] = counts.each_ref().map(n);
+    assert!(on_cpu[1..].iter().all(|&n| n > 50), "{on_cpu:?}");
+    assert!(!is_exact(adapter) || on_gpu == on_cpu, "{on_gpu:?}, on the cpu {on_cpu:?}");
+    Ok(())
+}
+
+/// Runs `full` on both backends and compares what comes of it.
+fn as_the_cpu_s(place: &Place, adapter: &str, more: &[&str]) -> Result<[Files; 2], Failed> {
+    let [on_cpu, on_gpu] = place.both("full", adapter, more);
     if is_exact(adapter) {
         assert!(on_cpu.record["keyframes"].as_array().unwrap().len() > 2);
         assert!(on_cpu.tracks.lines().count() > 1000, "{} lines", on_cpu.tracks.lines().count());
@@ -154,7 +174,7 @@ fn a_whole_result_is_as_the_cpu_s(adapter: &str) -> Outcome {
             ["gpu", "cpu"].map(|out| Database::read(&place.path(out).join("database.db")));
         alike(&found, &expected)?;
     }
-    Ok(())
+    Ok([on_cpu, on_gpu])
 }
 
 /// The same images with nearly the same features and matches.

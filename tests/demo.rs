@@ -35,6 +35,7 @@ fn record() -> RunRecord {
     let keyframe = |frame: &FrameRecord| KeyframeRecord {
         image: frame.image.clone().unwrap(),
         keypoints: 0,
+        track_keypoints: 0,
         seeds: 0,
         joined: 0,
         fill_ins: 0,

@@ -178,7 +178,8 @@ fn bits(out: &Path) -> BTreeMap<String, Vec<u8>> {
 fn threads_and_queues_change_no_bit() {
     let place = Place::with(&Sequence::small(CameraPath::Orbit));
     let result = |out: &str, threads: &str, queue: &str| {
-        let output = place.call(out, threads, &["--queue", queue]);
+        let whole_tracks = ["--set", "keyframe_join.stand_after_keyframes=1"];
+        let output = place.call(out, threads, &[&["--queue", queue][..], &whole_tracks].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         bits(&place.path(out))
     };
@@ -381,6 +382,25 @@ fn verified_matches_are_true() {
         let share = all.share_on_line().unwrap();
         assert!(share > 0.995, "{path:?}: {share} of the matches within a pixel of the true line");
         assert!(all.line_px.len() > n_matches, "{path:?}: {} matches", all.line_px.len());
+    }
+}
+
+#[test]
+fn matches_of_whole_tracks_are_as_true_as_those_of_descriptors() {
+    for path in [CameraPath::Orbit, CameraPath::Forward, CameraPath::HandHeld] {
+        let [joined, whole] = [0, 1].map(|after| {
+            measured(Sequence::small(path), &[&format!("keyframe_join.stand_after_keyframes={after}")])
+        });
+        let n_matches = [&joined, &whole].map(|evaluation| evaluation.klt.line_px.len());
+        assert!(n_matches[1] > 2 * n_matches[0], "{path:?}: {n_matches:?} matches of tracks alone");
+        // Those that descriptors confirm are tracks' too.
+        let mut tracks = whole.klt.clone();
+        tracks.point_px.extend(&whole.both.point_px);
+        tracks.point_px.sort_by(f64::total_cmp);
+        let shares = [&tracks, &whole.sift, &whole.klt].map(|source| source.share_on_point().unwrap());
+        println!("{path:?}: {n_matches:?} matches of tracks alone, {shares:?} on the true point");
+        assert!(shares[0] >= shares[1], "{path:?}: {shares:?} of tracks' and descriptors' matches");
+        assert!(shares[2] > 0.975, "{path:?}: {} of the matches that only tracks give", shares[2]);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Descriptor;
+
 /// Why a track ended. The numbers are those of the status word, tracks.csv and run.json.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,7 +70,15 @@ pub struct Track {
     pub age: u32,
     /// Position at the latest keyframe.
     pub at_keyframe: [f32; 2],
-    /// Keypoints joined so far, oldest first (the seed's included).
+    /// Ordinal of the keyframe it was seeded at.
+    pub seed_keyframe: u32,
+    /// Gaussian scale sigma in analysis pixels of the keypoint it was seeded at or joined last.
+    pub scale: f32,
+    /// The descriptor of that keypoint; of a corner its own first keypoint's.
+    pub descriptor: Option<Box<Descriptor>>,
+    /// Whether it may become a keypoint of its own at the next keyframe: it is described there.
+    pub may_stand: bool,
+    /// Its keypoints so far, oldest first (the seed's included).
     pub claims: Vec<Claim>,
 }
 

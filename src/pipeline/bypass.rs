@@ -34,7 +34,8 @@ impl Stage for NoFeatures {
             keyframe: keyframe.keyframe,
             picture: keyframe.picture,
             tracker: keyframe.tracker,
-            features: Arc::new(Features::default()),
+            features: Features::default(),
+            track_keypoints: Vec::new(),
         });
         let GatedFrame { info, sizes, gate, tracks, ends, .. } = frame;
         Ok(FeaturedFrame { info, sizes, gate, tracks, ends, keyframe })
@@ -61,7 +62,8 @@ impl Stage for NoJoining {
                 info: info.clone(),
                 sizes,
                 picture: keyframe.picture,
-                features: keyframe.features,
+                features: Arc::new(keyframe.features),
+                track_keypoints: 0,
                 seeds: 0,
                 joined: 0,
                 fill_ins: 0,

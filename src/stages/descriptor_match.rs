@@ -121,6 +121,7 @@ pub(crate) mod tests {
             sizes: SIZES,
             picture: Arc::new(picture),
             features: Arc::new(features),
+            track_keypoints: 0,
             seeds: 0,
             joined: 0,
             fill_ins: 0,

@@ -203,6 +203,7 @@ impl Export {
         let record = KeyframeRecord {
             image: name.clone(),
             keypoints: keyframe.features.keypoints.len() as u32,
+            track_keypoints: keyframe.track_keypoints,
             seeds: keyframe.seeds,
             joined: keyframe.joined,
             fill_ins: keyframe.fill_ins,

@@ -1,5 +1,5 @@
-//! Weaves the tracks into the keyframe's keypoints: applies the verdict, joins tracks to points, emits the KLT pairs,
-//! seeds new tracks. The table goes back to klt_push, so this is the one place it returns from.
+//! Weaves the tracks into the keyframe's keypoints: applies the verdict, joins tracks to points, as an option makes
+//! keypoints of tracks that find none, emits the KLT pairs, seeds new tracks. The table goes back to klt_push, so this is the one place it returns from.
 //!
 //! Rules: seed of the tracker, sections 3.3 and 3.4, as the design settles them.
 
@@ -11,8 +11,8 @@ use thiserror::Error;
 use crate::device::DeviceError;
 use crate::klt::{Corners, KltOptions};
 use crate::message::{
-    Claim, EndReason, FeaturedFrame, FeaturedKeyframe, FrameLog, JoinedFrame, Keyframe, KltPair, Sizes,
-    Track, TrackEnd, TrackRow, TrackTable, TrackerFrame, Verdict,
+    Claim, EndReason, FeaturedFrame, FeaturedKeyframe, Features, FrameLog, JoinedFrame, Keyframe, KltPair,
+    Sizes, Track, TrackEnd, TrackKeypoint, TrackRow, TrackTable, TrackerFrame, Verdict,
 };
 use crate::stages::{RunContext, Stage, StageError};
 use points::{Point, points_from_features};
@@ -20,6 +20,10 @@ use points::{Point, points_from_features};
 mod join;
 mod points;
 mod seed;
+mod stand;
+
+/// Scale of a corner that is no keypoint, scaled: about that of most keypoints.
+const CORNER_SCALE_PX: f32 = 2.0;
 
 /// Options of keyframe_join.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,18 +33,63 @@ pub struct KeyframeJoinOptions {
     pub join_radius_px: f32,
     /// Whether selected corners fill the room that seeds leave.
     pub fill_ins: bool,
+    /// How many keyframes after its seed a track may become a keypoint of its own where it finds none to join, 0..=1000;
+    /// 0: never. Larger makes fewer, of tracks that last.
+    pub stand_after_keyframes: u32,
+    /// Least distance of a track's own keypoint to others, scaled, 0.1..=64, but no less than `join_radius_px`. Larger
+    /// makes fewer, where others are rare.
+    pub stand_distance_px: f32,
+    /// Farthest that a track's own descriptor may be from that of the keypoint it was seeded at or joined last, both of
+    /// norm 1, 0..=2. Smaller makes fewer, and fewer wrong ones.
+    pub stand_descriptor_distance: f32,
+    /// Most tracks' own keypoints a keyframe, 0..=8192: those of the oldest tracks.
+    pub max_standing: u32,
+    /// Latest keypoints of a track that a new one is matched with, besides its first, 0..=10000; none: all. Fewer makes
+    /// fewer pairs for the mapper.
+    pub matched_claims: Option<u32>,
 }
 
 impl Default for KeyframeJoinOptions {
     fn default() -> Self {
-        KeyframeJoinOptions { join_radius_px: 0.5, fill_ins: true }
+        KeyframeJoinOptions {
+            join_radius_px: 0.5,
+            fill_ins: true,
+            stand_after_keyframes: 0,
+            stand_distance_px: 0.5,
+            stand_descriptor_distance: 0.25,
+            max_standing: 1024,
+            matched_claims: None,
+        }
+    }
+}
+
+impl KeyframeJoinOptions {
+    fn check(&self) -> Result<(), KeyframeJoinOptionError> {
+        let checks = [
+            ("join_radius_px", self.join_radius_px as f64, 0.1..=8.0, "0.1..=8"),
+            ("stand_after_keyframes", self.stand_after_keyframes as f64, 0.0..=1e3, "0..=1000"),
+            ("stand_distance_px", self.stand_distance_px as f64, 0.1..=64.0, "0.1..=64"),
+            ("stand_descriptor_distance", self.stand_descriptor_distance as f64, 0.0..=2.0, "0..=2"),
+            ("max_standing", self.max_standing as f64, 0.0..=8192.0, "0..=8192"),
+            ("matched_claims", self.matched_claims.unwrap_or(0) as f64, 0.0..=1e4, "0..=10000"),
+        ];
+        for (option, value, allowed, range) in checks {
+            if !allowed.contains(&value) {
+                return Err(KeyframeJoinOptionError { option, value, range });
+            }
+        }
+        Ok(())
     }
 }
 
 /// An option of keyframe_join is out of range.
 #[derive(Debug, Error)]
-#[error("keyframe_join.join_radius_px is {0}, but must be 0.1..=8")]
-pub struct KeyframeJoinOptionError(f32);
+#[error("keyframe_join.{option} is {value}, but must be {range}")]
+pub struct KeyframeJoinOptionError {
+    option: &'static str,
+    value: f64,
+    range: &'static str,
+}
 
 /// The stage.
 pub struct KeyframeJoin {
@@ -51,39 +100,89 @@ impl KeyframeJoin {
     /// The stage with checked options.
     ///
     /// # Errors
-    /// A radius out of its range.
+    /// One is out of its range.
     pub fn new(options: KeyframeJoinOptions, _: &RunContext) -> Result<Self, KeyframeJoinOptionError> {
-        if !(0.1..=8.0).contains(&options.join_radius_px) {
-            return Err(KeyframeJoinOptionError(options.join_radius_px));
-        }
+        options.check()?;
         Ok(KeyframeJoin { options })
     }
 
-    /// Joins, claims and seeds at a keyframe.
+    /// Joins, claims and seeds at a keyframe. Keypoints of tracks go behind the others.
     fn weave(
         &self,
         table: &mut TrackTable,
-        kept: &FeaturedKeyframe,
+        kept: &mut FeaturedKeyframe,
         sizes: Sizes,
     ) -> Result<Woven, DeviceError> {
         let points = points_from_features(&kept.features);
         let radius_px = sizes.scaled(self.options.join_radius_px);
         let assigned = join::assign(&table.tracks, &points, sizes.analysis, radius_px);
-        let pairs = join::claim(&mut table.tracks, &points, &assigned, kept.keyframe);
+        let mut claims = join::Claims::new(kept.keyframe, self.options.matched_claims);
+        for &(track, point) in &assigned {
+            let (track, point) = (&mut table.tracks[track], &points[point]);
+            claims.claim(track, point.keypoint);
+            (track.age, track.scale) = (0, point.scale);
+            track.descriptor = Some(Box::new(kept.features.descriptors[point.keypoint as usize]));
+        }
+        let standing = self.standing(&table.tracks, &assigned, &kept.track_keypoints, &points, sizes);
+        for &(track, of_track) in &standing {
+            let (track, of_track) = (&mut table.tracks[track], &kept.track_keypoints[of_track]);
+            claims.claim(track, push_keypoint(&mut kept.features, of_track));
+            track.descriptor.get_or_insert_with(|| Box::new(of_track.descriptor));
+        }
         for track in &mut table.tracks {
             track.at_keyframe = [track.x, track.y];
         }
-        let mut woven = Woven { pairs, joined: assigned.len() as u32, seeds: 0, fill_ins: 0 };
+        let mut woven = Woven {
+            pairs: claims.into_pairs(),
+            joined: assigned.len() as u32,
+            track_keypoints: standing.len() as u32,
+            seeds: 0,
+            fill_ins: 0,
+        };
         if let Some(tracker) = &kept.tracker {
             let mut claimed = vec![false; points.len()];
             assigned.iter().for_each(|&(_, point)| claimed[point] = true);
             (woven.seeds, woven.fill_ins) = self.refresh(
                 table,
                 tracker,
-                Refresh { points: &points, claimed: &claimed, sizes, keyframe: kept.keyframe },
+                Refresh {
+                    points: &points,
+                    features: &kept.features,
+                    claimed: &claimed,
+                    sizes,
+                    keyframe: kept.keyframe,
+                },
             )?;
         }
+        let after = self.options.stand_after_keyframes;
+        for track in &mut table.tracks {
+            track.may_stand = after > 0 && kept.keyframe + 1 >= track.seed_keyframe + after;
+        }
         Ok(woven)
+    }
+
+    /// Tracks that become keypoints: `(track index, index in described)`; `assigned` have joined.
+    fn standing(
+        &self,
+        tracks: &[Track],
+        assigned: &[(usize, usize)],
+        described: &[TrackKeypoint],
+        points: &[Point],
+        sizes: Sizes,
+    ) -> Vec<(usize, usize)> {
+        let mut joined = vec![false; tracks.len()];
+        assigned.iter().for_each(|&(track, _)| joined[track] = true);
+        let positions = positions_of(points);
+        let distance_px = sizes.scaled(self.options.stand_distance_px.max(self.options.join_radius_px));
+        let choice = stand::Choice {
+            joined: &joined,
+            positions: &positions,
+            size: sizes.analysis,
+            distance_px,
+            descriptor_distance: self.options.stand_descriptor_distance,
+            most: self.options.max_standing as usize,
+        };
+        choice.stand(tracks, described)
     }
 
     /// Fills the room in the table: unclaimed points first, then selected corners. Returns how many of each.
@@ -101,8 +200,7 @@ impl KeyframeJoin {
         let seeds = seed_points(&at, &alive, &corners, options);
         for &index in seeds.iter().take(room) {
             let point = &at.points[index];
-            let claim = Claim { keyframe: at.keyframe, keypoint: point.keypoint };
-            push_track(table, [point.x, point.y], Some(claim));
+            push_track(table, [point.x, point.y], &at, Some(point));
         }
         let n_seeds = seeds.len().min(room);
         let room = room - n_seeds;
@@ -114,9 +212,8 @@ impl KeyframeJoin {
         let radius_px = at.sizes.scaled(self.options.join_radius_px);
         let nearest = points::Buckets::new(&positions, at.sizes.analysis, radius_px.max(4.0));
         for corner in &selected {
-            let claim = nearest_point([corner.x, corner.y], at.points, &nearest, radius_px)
-                .map(|point| Claim { keyframe: at.keyframe, keypoint: point.keypoint });
-            push_track(table, [corner.x, corner.y], claim);
+            let point = nearest_point([corner.x, corner.y], at.points, &nearest, radius_px);
+            push_track(table, [corner.x, corner.y], &at, point);
         }
         Ok((n_seeds as u32, selected.len() as u32))
     }
@@ -126,6 +223,7 @@ impl KeyframeJoin {
 struct Woven {
     pairs: Vec<KltPair>,
     joined: u32,
+    track_keypoints: u32,
     seeds: u32,
     fill_ins: u32,
 }
@@ -133,6 +231,7 @@ struct Woven {
 /// Where new tracks are sought.
 struct Refresh<'a> {
     points: &'a [Point],
+    features: &'a Features,
     claimed: &'a [bool],
     sizes: Sizes,
     keyframe: u32,
@@ -171,10 +270,29 @@ fn nearest_point<'a>(
         .map(|(_, index)| &points[index])
 }
 
-fn push_track(table: &mut TrackTable, [x, y]: [f32; 2], claim: Option<Claim>) {
-    let claims = claim.into_iter().collect();
-    table.tracks.push(Track { id: table.next_id, x, y, age: 0, at_keyframe: [x, y], claims });
+/// Seeds a track; `point` is the one it claims.
+fn push_track(table: &mut TrackTable, [x, y]: [f32; 2], at: &Refresh, point: Option<&Point>) {
+    let claim = |point: &Point| Claim { keyframe: at.keyframe, keypoint: point.keypoint };
+    table.tracks.push(Track {
+        id: table.next_id,
+        x,
+        y,
+        age: 0,
+        at_keyframe: [x, y],
+        seed_keyframe: at.keyframe,
+        scale: point.map_or(at.sizes.scaled(CORNER_SCALE_PX), |point| point.scale),
+        descriptor: point.map(|point| Box::new(at.features.descriptors[point.keypoint as usize])),
+        may_stand: false,
+        claims: point.map(claim).into_iter().collect(),
+    });
     table.next_id += 1;
+}
+
+/// Adds a track's keypoint and gives its index.
+fn push_keypoint(features: &mut Features, of_track: &TrackKeypoint) -> u32 {
+    features.keypoints.push(of_track.keypoint);
+    features.descriptors.push(of_track.descriptor);
+    features.keypoints.len() as u32 - 1
 }
 
 /// Takes rejected tracks out of the table; those that ended already are not named again.
@@ -195,12 +313,20 @@ impl Stage for KeyframeJoin {
     fn fire(&mut self, (frame, verdict): Self::Takes) -> Result<Self::Gives, StageError> {
         let FeaturedFrame { info, sizes, gate, tracks: mut table, mut ends, keyframe } = frame;
         apply_verdict(&mut table, &verdict, &mut ends);
-        let mut joined = |kept: FeaturedKeyframe| -> Result<_, DeviceError> {
-            let Woven { pairs, joined, seeds, fill_ins } = self.weave(&mut table, &kept, sizes)?;
-            let FeaturedKeyframe { keyframe, picture, features, tracker: _ } = kept;
-            let info = info.clone();
-            let keyframe = Keyframe { keyframe, info, sizes, picture, features, seeds, joined, fill_ins };
-            Ok((Arc::new(keyframe), pairs))
+        let mut joined = |mut kept: FeaturedKeyframe| -> Result<_, DeviceError> {
+            let woven = self.weave(&mut table, &mut kept, sizes)?;
+            let keyframe = Keyframe {
+                keyframe: kept.keyframe,
+                info: info.clone(),
+                sizes,
+                picture: kept.picture,
+                features: Arc::new(kept.features),
+                track_keypoints: woven.track_keypoints,
+                seeds: woven.seeds,
+                joined: woven.joined,
+                fill_ins: woven.fill_ins,
+            };
+            Ok((Arc::new(keyframe), woven.pairs))
         };
         let keyframe = keyframe.map(&mut joined).transpose()?;
         let rows = table.tracks.iter().map(|t| TrackRow { track: t.id, x: t.x, y: t.y }).collect();

@@ -137,6 +137,10 @@ mod tests {
             y,
             age: 0,
             at_keyframe: [x, y],
+            seed_keyframe: 0,
+            scale: 2.0,
+            descriptor: None,
+            may_stand: false,
             claims: Vec::new(),
         };
         TrackTable { tracks: positions.iter().enumerate().map(track).collect(), next_id: 99 }

@@ -3,8 +3,8 @@
 pub use crate::sift::{SiftOptionError, SiftOptions};
 
 use crate::device::DeviceError;
-use crate::message::{FeaturedFrame, FeaturedKeyframe, GatedFrame, GatedKeyframe};
-use crate::sift::Extractor;
+use crate::message::{FeaturedFrame, FeaturedKeyframe, GatedFrame, GatedKeyframe, Track, TrackKeypoint};
+use crate::sift::{DescribedPlace, Extractor, Place};
 use crate::stages::{RunContext, Stage, StageError};
 
 /// The stage.
@@ -27,14 +27,23 @@ impl Stage for SiftExtract {
 
     fn fire(&mut self, frame: GatedFrame) -> Result<FeaturedFrame, StageError> {
         let GatedFrame { info, sizes, gate, tracks, ends, keyframe } = frame;
-        let featured = |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
-            Ok(FeaturedKeyframe {
-                keyframe: kept.keyframe,
-                features: self.extractor.extract(&kept.gray)?.into(),
-                picture: kept.picture,
-                tracker: kept.tracker,
-            })
-        };
+        let featured =
+            |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
+                let standing: Vec<&Track> = tracks.tracks.iter().filter(|track| track.may_stand).collect();
+                let place = |track: &&Track| Place { x: track.x, y: track.y, scale: track.scale };
+                let places: Vec<Place> = standing.iter().map(place).collect();
+                let (features, described) = self.extractor.extract_with(&kept.gray, &places)?;
+                let of_track = |DescribedPlace { place, keypoint, descriptor }: DescribedPlace| {
+                    TrackKeypoint { track: standing[place as usize].id, keypoint, descriptor }
+                };
+                Ok(FeaturedKeyframe {
+                    keyframe: kept.keyframe,
+                    features,
+                    track_keypoints: described.into_iter().map(of_track).collect(),
+                    picture: kept.picture,
+                    tracker: kept.tracker,
+                })
+            };
         let keyframe = keyframe.map(featured).transpose()?;
         Ok(FeaturedFrame { info, sizes, gate, tracks, ends, keyframe })
     }

@@ -192,6 +192,7 @@ fn frame(index: u32, video: &Arc<VideoInfo>) -> VerifiedFrame {
                 sizes: SIZES,
                 picture,
                 features,
+                track_keypoints: 0,
                 seeds: 3,
                 joined: 2,
                 fill_ins: 1,

@@ -12,7 +12,15 @@ fn frame(frame: u64, reason: GateReason, kept: bool) -> FrameRecord {
 
 fn keyframe(i: u32) -> KeyframeRecord {
     let motion_px = (i > 0).then_some(20.0);
-    KeyframeRecord { image: format!("{i}.jpg"), keypoints: 500, seeds: 5, joined: 5, fill_ins: 0, motion_px }
+    KeyframeRecord {
+        image: format!("{i}.jpg"),
+        keypoints: 500,
+        track_keypoints: 0,
+        seeds: 5,
+        joined: 5,
+        fill_ins: 0,
+        motion_px,
+    }
 }
 
 const GOOD: Parallax = Parallax {

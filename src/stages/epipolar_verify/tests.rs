@@ -72,6 +72,7 @@ fn frame(keyframe: u32, keypoints: Vec<Keypoint>, sizes: Sizes, pairs: Vec<Merge
         sizes,
         picture: Arc::new(picture),
         features: Arc::new(Features { keypoints, descriptors }),
+        track_keypoints: 0,
         seeds: 0,
         joined: 0,
         fill_ins: 0,

@@ -30,7 +30,18 @@ fn frame_of(
 ) -> TrackedFrame {
     let track = |(id, d): (u32, &[f32; 2])| {
         let start = [id as f32, 2.0 * id as f32];
-        Track { id, x: start[0] + d[0], y: start[1] + d[1], age: 1, at_keyframe: start, claims: Vec::new() }
+        Track {
+            id,
+            x: start[0] + d[0],
+            y: start[1] + d[1],
+            age: 1,
+            at_keyframe: start,
+            seed_keyframe: 0,
+            scale: 2.0,
+            descriptor: None,
+            may_stand: false,
+            claims: Vec::new(),
+        }
     };
     let picture = Picture::unseen();
     TrackedFrame {

@@ -35,32 +35,42 @@ pub fn assign(tracks: &[Track], points: &[Point], size: (u32, u32), radius_px: f
     assigned
 }
 
-/// Gives every joined track its claim on the keyframe and restarts its age. The new claim makes a match with each
-/// earlier claim of the track: the pairs, ascending by earlier keyframe.
-pub fn claim(
-    tracks: &mut [Track],
-    points: &[Point],
-    assigned: &[(usize, usize)],
+/// The matches that tracks give a keyframe.
+pub struct Claims {
     keyframe: u32,
-) -> Vec<KltPair> {
-    let mut pairs: BTreeMap<u32, Vec<KltMatch>> = BTreeMap::new();
-    for &(track_idx, point_idx) in assigned {
-        let track = &mut tracks[track_idx];
-        let keypoint = points[point_idx].keypoint;
-        for earlier in &track.claims {
-            let joined = KltMatch { first: earlier.keypoint, second: keypoint, track: track.id };
-            pairs.entry(earlier.keyframe).or_default().push(joined);
-        }
-        track.claims.push(Claim { keyframe, keypoint });
-        track.age = 0;
+    matched_claims: Option<u32>,
+    pairs: BTreeMap<u32, Vec<KltMatch>>,
+}
+
+impl Claims {
+    /// None yet. A claim is matched with the track's first and with the latest `matched_claims`; none: with all.
+    pub fn new(keyframe: u32, matched_claims: Option<u32>) -> Claims {
+        Claims { keyframe, matched_claims, pairs: BTreeMap::new() }
     }
-    pairs
-        .into_iter()
-        .map(|(first, mut matches)| {
-            matches.sort_unstable_by_key(|m| (m.first, m.second));
-            KltPair { first, matches }
-        })
-        .collect()
+
+    /// Gives a track its claim on a keypoint of the keyframe.
+    pub fn claim(&mut self, track: &mut Track, keypoint: u32) {
+        let n_latest = self.matched_claims.map_or(track.claims.len(), |n| n as usize);
+        let first_latest = track.claims.len().saturating_sub(n_latest);
+        for (index, earlier) in track.claims.iter().enumerate() {
+            if index == 0 || index >= first_latest {
+                let found = KltMatch { first: earlier.keypoint, second: keypoint, track: track.id };
+                self.pairs.entry(earlier.keyframe).or_default().push(found);
+            }
+        }
+        track.claims.push(Claim { keyframe: self.keyframe, keypoint });
+    }
+
+    /// The pairs, ascending by earlier keyframe.
+    pub fn into_pairs(self) -> Vec<KltPair> {
+        self.pairs
+            .into_iter()
+            .map(|(first, mut matches)| {
+                matches.sort_unstable_by_key(|m| (m.first, m.second));
+                KltPair { first, matches }
+            })
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -69,11 +79,22 @@ mod tests {
 
     fn track(id: u32, x: f32, y: f32, claims: &[(u32, u32)]) -> Track {
         let claims = claims.iter().map(|&(keyframe, keypoint)| Claim { keyframe, keypoint }).collect();
-        Track { id, x, y, age: 5, at_keyframe: [x, y], claims }
+        Track {
+            id,
+            x,
+            y,
+            age: 5,
+            at_keyframe: [x, y],
+            seed_keyframe: 0,
+            scale: 2.0,
+            descriptor: None,
+            may_stand: false,
+            claims,
+        }
     }
 
     fn point(x: f32, y: f32, keypoint: u32) -> Point {
-        Point { x, y, keypoint }
+        Point { x, y, keypoint, scale: 2.0 }
     }
 
     #[test]
@@ -101,20 +122,32 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_matches_every_earlier_claim_and_restarts_the_age() {
+    fn a_claim_matches_every_earlier_claim() {
         let mut tracks =
             [track(1, 5.0, 5.0, &[(0, 7), (2, 9)]), track(4, 8.0, 5.0, &[(2, 3)]), track(6, 9.0, 9.0, &[])];
-        let points = [point(5.0, 5.0, 11), point(8.0, 5.0, 13), point(9.0, 9.0, 17)];
-        let pairs = claim(&mut tracks, &points, &[(0, 0), (1, 1), (2, 2)], 3);
+        let mut claims = Claims::new(3, None);
+        tracks.iter_mut().zip([11, 13, 17]).for_each(|(track, keypoint)| claims.claim(track, keypoint));
         let m = |first, second, track| KltMatch { first, second, track };
         assert_eq!(
-            pairs,
+            claims.into_pairs(),
             vec![
                 KltPair { first: 0, matches: vec![m(7, 11, 1)] },
                 KltPair { first: 2, matches: vec![m(3, 13, 4), m(9, 11, 1)] }
             ]
         );
-        assert!(tracks.iter().all(|t| t.age == 0));
         assert_eq!(tracks[2].claims, vec![Claim { keyframe: 3, keypoint: 17 }]);
+    }
+
+    #[test]
+    fn a_claim_matches_the_first_and_the_latest_claims() {
+        let firsts = |matched_claims| {
+            let mut claims = Claims::new(9, matched_claims);
+            claims.claim(&mut track(1, 5.0, 5.0, &[(0, 7), (2, 9), (3, 1), (5, 4)]), 11);
+            claims.into_pairs().iter().map(|pair| pair.first).collect::<Vec<_>>()
+        };
+        assert_eq!(firsts(None), [0, 2, 3, 5]);
+        assert_eq!(firsts(Some(9)), [0, 2, 3, 5]);
+        assert_eq!(firsts(Some(2)), [0, 3, 5]);
+        assert_eq!(firsts(Some(0)), [0]);
     }
 }

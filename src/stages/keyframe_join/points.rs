@@ -11,6 +11,8 @@ pub struct Point {
     pub y: f32,
     /// The first keypoint at this position: the one a track claims.
     pub keypoint: u32,
+    /// Its scale in analysis pixels.
+    pub scale: f32,
 }
 
 /// The points of a keyframe's keypoints, in their order.
@@ -18,7 +20,7 @@ pub fn points_from_features(features: &Features) -> Vec<Point> {
     let keypoints = (0u32..).zip(&features.keypoints).zip(features.points());
     keypoints
         .filter(|((index, _), point)| index == point)
-        .map(|((keypoint, &Keypoint { x, y, .. }), _)| Point { x, y, keypoint })
+        .map(|((keypoint, &Keypoint { x, y, scale, .. }), _)| Point { x, y, keypoint, scale })
         .collect()
 }
 

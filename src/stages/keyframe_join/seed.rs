@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn points(positions: &[(f32, f32)]) -> Vec<Point> {
-        let point = |(i, &(x, y)): (usize, &(f32, f32))| Point { x, y, keypoint: i as u32 };
+        let point = |(i, &(x, y)): (usize, &(f32, f32))| Point { x, y, keypoint: i as u32, scale: 2.0 };
         positions.iter().enumerate().map(point).collect()
     }
 

@@ -38,7 +38,18 @@ fn keypoint(x: f32, y: f32, orientation: f32) -> Keypoint {
 }
 
 fn track(id: u32, x: f32, y: f32, claims: Vec<Claim>) -> Track {
-    Track { id, x, y, age: 3, at_keyframe: [0.0, 0.0], claims }
+    Track {
+        id,
+        x,
+        y,
+        age: 3,
+        at_keyframe: [0.0, 0.0],
+        seed_keyframe: 0,
+        scale: 2.0,
+        descriptor: None,
+        may_stand: false,
+        claims,
+    }
 }
 
 fn frame(tracks: Vec<Track>, keyframe: Option<(u32, Vec<Keypoint>, Option<TrackerFrame>)>) -> FeaturedFrame {
@@ -55,7 +66,8 @@ fn frame(tracks: Vec<Track>, keyframe: Option<(u32, Vec<Keypoint>, Option<Tracke
             keyframe,
             picture: picture(),
             tracker,
-            features: Arc::new(Features { descriptors: vec![[0; 128]; keypoints.len()], keypoints }),
+            features: Features { descriptors: vec![[0; 128]; keypoints.len()], keypoints },
+            track_keypoints: Vec::new(),
         }),
     }
 }
@@ -145,6 +157,89 @@ fn a_fill_in_claims_the_keypoint_beside_it() {
     };
     assert_eq!(claims_beside(98.4), vec![Claim { keyframe: 0, keypoint: 0 }]);
     assert_eq!(claims_beside(98.2), vec![]);
+}
+
+fn of_track(track: &Track) -> TrackKeypoint {
+    let keypoint = Keypoint { x: track.x, y: track.y, scale: track.scale, orientation: 1.0, response: 0.0 };
+    TrackKeypoint { track: track.id, keypoint, descriptor: [track.id as u8; 128] }
+}
+
+/// The keyframe with `tracks`, all of them described.
+fn standing_frame(tracks: Vec<Track>, keyframe: u32, keypoints: Vec<Keypoint>) -> FeaturedFrame {
+    let described = tracks.iter().map(of_track).collect();
+    let mut frame = frame(tracks, Some((keyframe, keypoints, None)));
+    frame.keyframe.as_mut().unwrap().track_keypoints = described;
+    frame
+}
+
+#[test]
+fn a_track_without_a_keypoint_becomes_one_and_others_share_theirs() {
+    let options = KeyframeJoinOptions { stand_after_keyframes: 1, ..Default::default() };
+    let seen = |keypoint| vec![Claim { keyframe: 0, keypoint }];
+    let tracks = vec![track(1, 100.0, 100.0, seen(7)), track(2, 200.4, 100.0, seen(8))];
+    let keypoints = vec![keypoint(50.0, 50.0, 0.0), keypoint(200.0, 100.0, 0.5)];
+    let input = standing_frame(tracks.clone(), 1, keypoints);
+    let (joined, table) = stage(options).fire((input, Verdict::default())).unwrap();
+    let (keyframe, pairs) = joined.keyframe.unwrap();
+    assert_eq!((keyframe.joined, keyframe.track_keypoints), (1, 1));
+    assert_eq!(keyframe.features.keypoints.len(), 3);
+    assert_eq!(keyframe.features.keypoints[2], of_track(&tracks[0]).keypoint);
+    assert_eq!(keyframe.features.descriptors[2], [1; 128]);
+    let m = |first, second, track| KltMatch { first, second, track };
+    assert_eq!(pairs, vec![KltPair { first: 0, matches: vec![m(7, 2, 1), m(8, 1, 2)] }]);
+    // Only a join restarts the age.
+    assert_eq!((table.tracks[0].age, table.tracks[1].age), (3, 0));
+    assert_eq!(table.tracks[0].claims.last(), Some(&Claim { keyframe: 1, keypoint: 2 }));
+}
+
+#[test]
+fn a_track_beside_a_keypoint_that_another_joined_does_not_become_one() {
+    let options = KeyframeJoinOptions { stand_after_keyframes: 1, ..Default::default() };
+    let tracks = vec![track(2, 100.4, 100.0, vec![]), track(3, 99.8, 100.0, vec![])];
+    let input = standing_frame(tracks, 1, vec![keypoint(100.0, 100.0, 0.0)]);
+    let (joined, _) = stage(options).fire((input, Verdict::default())).unwrap();
+    let (keyframe, _) = joined.keyframe.unwrap();
+    assert_eq!((keyframe.joined, keyframe.track_keypoints), (1, 0));
+}
+
+#[test]
+fn a_track_earns_a_keypoint_by_the_keyframes_it_crosses() {
+    let may_stand = |stand_after_keyframes: u32, now: u32| {
+        let options = KeyframeJoinOptions { stand_after_keyframes, ..Default::default() };
+        let input = frame(vec![track(1, 100.0, 100.0, vec![])], Some((now, vec![], None)));
+        stage(options).fire((input, Verdict::default())).unwrap().1.tracks[0].may_stand
+    };
+    // Seeded at keyframe 0; what is decided at a keyframe holds for the next.
+    assert_eq!([0, 1, 2, 3].map(|now| may_stand(3, now)), [false, false, true, true]);
+    assert_eq!([0, 1].map(|now| may_stand(1, now)), [true, true]);
+    assert_eq!([0, 1, 50].map(|now| may_stand(0, now)), [false; 3]);
+}
+
+#[test]
+fn a_track_has_the_scale_it_was_seeded_at_or_joined_last() {
+    let mut join = stage(KeyframeJoinOptions::default());
+    let scaled = |x: f32, scale: f32| Keypoint { scale, ..keypoint(x, 100.0, 0.0) };
+    let keypoints = vec![scaled(100.0, 3.5), scaled(200.0, 1.25)];
+    let input = frame(
+        vec![track(9, 200.2, 100.0, vec![])],
+        Some((4, keypoints, Some(tracker(&[(100, 100), (300, 100)], 1024)))),
+    );
+    let (_, table) = join.fire((input, Verdict::default())).unwrap();
+    let seen: Vec<_> = table.tracks.iter().map(|t| (t.id, t.seed_keyframe, t.scale)).collect();
+    assert_eq!(seen, [(9, 0, 1.25), (10, 4, 3.5), (11, 4, CORNER_SCALE_PX)]);
+}
+
+#[test]
+fn options_outside_their_range_are_named() {
+    let error =
+        |options| KeyframeJoin::new(options, &RunContext::default()).err().expect("refused").to_string();
+    let defaults = KeyframeJoinOptions::default;
+    let radius = error(KeyframeJoinOptions { join_radius_px: 9.0, ..defaults() });
+    assert_eq!(radius, "keyframe_join.join_radius_px is 9, but must be 0.1..=8");
+    let distance = error(KeyframeJoinOptions { stand_distance_px: f32::NAN, ..defaults() });
+    assert!(distance.starts_with("keyframe_join.stand_distance_px is NaN"), "{distance}");
+    let most = error(KeyframeJoinOptions { max_standing: 9000, ..defaults() });
+    assert_eq!(most, "keyframe_join.max_standing is 9000, but must be 0..=8192");
 }
 
 #[test]

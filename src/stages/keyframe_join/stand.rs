@@ -1,0 +1,138 @@
+//! Standing: a live track without a keypoint to join becomes one where it is.
+
+use std::collections::HashMap;
+
+use super::points::{Buckets, distance2};
+use crate::message::{Descriptor, Track, TrackKeypoint};
+
+/// Norm of a descriptor.
+const DESCRIPTOR_NORM: f32 = 512.0;
+
+/// What decides which tracks become keypoints.
+pub struct Choice<'a> {
+    /// Whether each track has joined.
+    pub joined: &'a [bool],
+    /// Where SIFT's keypoints are.
+    pub positions: &'a [[f32; 2]],
+    /// Size of the picture.
+    pub size: (u32, u32),
+    /// Least distance to another keypoint.
+    pub distance_px: f32,
+    /// Largest distance of the descriptors, of norm 1.
+    pub descriptor_distance: f32,
+    /// Most tracks.
+    pub most: usize,
+}
+
+impl Choice<'_> {
+    /// Tracks that become keypoints, `(track index, index in described)`: of those that are `described`, have not joined
+    /// and look as they did, the oldest; none too near to a keypoint of SIFT or of a track before it.
+    ///
+    /// `tracks` and `described` must be ascending by track.
+    pub fn stand(&self, tracks: &[Track], described: &[TrackKeypoint]) -> Vec<(usize, usize)> {
+        let sift = Buckets::new(self.positions, self.size, self.distance_px.max(4.0));
+        let is_near = |a: [f32; 2], b: [f32; 2]| distance2(a, b) <= self.distance_px * self.distance_px;
+        // What stands already, by cells of the distance.
+        let mut standing: HashMap<[i32; 2], Vec<[f32; 2]>> = HashMap::new();
+        let mut chosen = Vec::new();
+        for (at, TrackKeypoint { track, keypoint, descriptor }) in described.iter().enumerate() {
+            if chosen.len() == self.most {
+                break;
+            }
+            let Ok(index) = tracks.binary_search_by_key(track, |track| track.id) else { continue };
+            let here = [keypoint.x, keypoint.y];
+            let [column, row] = here.map(|coordinate| (coordinate / self.distance_px) as i32);
+            let cells = (row - 1..=row + 1).flat_map(|r| (column - 1..=column + 1).map(move |c| [c, r]));
+            let mut others = cells.filter_map(|cell| standing.get(&cell)).flatten();
+            let is_free = !sift.near(here).any(|i| is_near(self.positions[i], here))
+                && !others.any(|other| is_near(*other, here));
+            if !self.joined[index] && is_free && self.looks_alike(&tracks[index], descriptor) {
+                standing.entry([column, row]).or_default().push(here);
+                chosen.push((index, at));
+            }
+        }
+        chosen
+    }
+
+    fn looks_alike(&self, track: &Track, descriptor: &Descriptor) -> bool {
+        let bound = DESCRIPTOR_NORM * self.descriptor_distance;
+        track.descriptor.as_ref().is_none_or(|before| {
+            let differences = before.iter().zip(descriptor).map(|(a, b)| a.abs_diff(*b) as u32);
+            differences.map(|difference| difference * difference).sum::<u32>() as f32 <= bound * bound
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Keypoint;
+
+    fn track(id: u32, x: f32, y: f32) -> (Track, TrackKeypoint) {
+        let track = Track {
+            id,
+            x,
+            y,
+            age: 1,
+            at_keyframe: [x, y],
+            seed_keyframe: 0,
+            scale: 2.0,
+            descriptor: None,
+            may_stand: true,
+            claims: Vec::new(),
+        };
+        let keypoint = Keypoint { x, y, scale: 2.0, orientation: 0.0, response: 0.0 };
+        (track, TrackKeypoint { track: id, keypoint, descriptor: [0; 128] })
+    }
+
+    #[test]
+    fn tracks_stand_apart_from_keypoints_and_from_each_other() {
+        let (tracks, described): (Vec<Track>, Vec<TrackKeypoint>) = [
+            track(1, 10.0, 10.0),
+            track(2, 10.9, 10.0), // within 1 px of the first
+            track(3, 20.0, 10.0), // within 1 px of a keypoint
+            track(5, 30.0, 10.0), // joined
+            track(7, 31.5, 10.0),
+            track(8, 39.0, 10.0),
+        ]
+        .into_iter()
+        .unzip();
+        let of = |described: &[TrackKeypoint], distance_px, most| {
+            let joined = [false, false, false, true, false, false];
+            let positions = [[20.0, 11.0]];
+            choice(&joined, &positions, distance_px, most).stand(&tracks, described)
+        };
+        assert_eq!(of(&described, 1.0, 9), [(0, 0), (4, 4), (5, 5)]);
+        assert_eq!(of(&described, 0.5, 9), [(0, 0), (1, 1), (2, 2), (4, 4), (5, 5)]);
+        assert_eq!(of(&described, 8.0, 9), [(0, 0), (4, 4)]);
+        assert_eq!(of(&described, 1.0, 2), [(0, 0), (4, 4)]);
+        // Those that are not described, or ended since.
+        assert_eq!(of(&described[4..], 1.0, 9), [(4, 0), (5, 1)]);
+        assert_eq!(of(&[track(4, 5.0, 5.0).1], 1.0, 9), []);
+    }
+
+    #[test]
+    fn a_track_that_looks_otherwise_does_not_stand() {
+        let (mut seen, described) = track(1, 10.0, 10.0);
+        // 64 bins of 16 are a quarter of the norm.
+        let shifted = |bins: usize| {
+            let mut before = described.descriptor;
+            before[..bins].fill(16);
+            Some(Box::new(before))
+        };
+        for (before, stands) in [(None, true), (shifted(64), true), (shifted(65), false)] {
+            seen.descriptor = before;
+            let choice = choice(&[false], &[], 1.0, 9);
+            assert_eq!(choice.stand(&[seen.clone()], &[described.clone()]).len(), stands as usize);
+        }
+    }
+
+    fn choice<'a>(
+        joined: &'a [bool],
+        positions: &'a [[f32; 2]],
+        distance_px: f32,
+        most: usize,
+    ) -> Choice<'a> {
+        Choice { joined, positions, size: (64, 48), distance_px, descriptor_distance: 0.25, most }
+    }
+}
