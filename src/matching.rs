@@ -2,11 +2,13 @@
 
 pub use self::gpu::GpuMatcher;
 pub use self::matcher::{Matcher, SharedMatcher};
+pub use self::places::Places;
 pub use self::view::View;
 
 mod arena;
 mod gpu;
 mod matcher;
+mod places;
 mod view;
 
 /// The geometry of a pair that guided matching follows.

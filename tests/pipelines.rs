@@ -161,6 +161,29 @@ fn the_pair_to_begin_with_has_parallax() {
     assert!(pair.is_some_and(|pair| pair.forward_only), "{pair:?}");
 }
 
+#[test]
+fn a_loop_is_closed() {
+    // Once around the table in 40 pictures: those from 40 on stand where the first ones stood.
+    let place = Place::with(&Sequence::render(CameraPath::Loop, 43, 5.0, (320, 240)));
+    let far_pairs = |loops: &str| {
+        let record =
+            place.run("sift", &["keyframe_gate.tests=[]", "descriptor_match.last_keyframes=4", loops]).record;
+        fs::remove_dir_all(place.path("out")).unwrap();
+        let far = record.pairs.into_iter().filter(|pair| pair.second > pair.first + 4);
+        far.map(|pair| (pair.first, pair.second, pair.inliers)).collect::<Vec<_>>()
+    };
+    assert_eq!(far_pairs("descriptor_match.loops=0"), []);
+    let found = far_pairs("descriptor_match.loops=3");
+    for id in 1..=3 {
+        assert!(
+            found.iter().any(|pair| (pair.0, pair.1) == (id, id + 40) && pair.2 > 300),
+            "{id}: {found:?}"
+        );
+    }
+    let apart = |pair: &(u32, u32, u32)| (pair.1 - pair.0).abs_diff(40);
+    assert!(found.iter().all(|pair| apart(pair) <= 5), "no other place is verified: {found:?}");
+}
+
 /// Everything in a result but the times of the stages, by file.
 fn bits(out: &Path) -> BTreeMap<String, Vec<u8>> {
     let in_folder = |folder: &str| fs::read_dir(out.join(folder)).unwrap().map(|entry| entry.unwrap().path());

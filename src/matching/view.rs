@@ -28,6 +28,11 @@ impl View {
         View { features: features.clone(), positions: positions.into(), spots: Arc::default() }
     }
 
+    /// The keyframe's features.
+    pub fn features(&self) -> &Arc<Features> {
+        &self.features
+    }
+
     /// Number of descriptors.
     pub fn len(&self) -> usize {
         self.features.descriptors.len()

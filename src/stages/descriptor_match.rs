@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceError;
 use crate::error::OptionError;
-use crate::matching::{Matcher, View};
+use crate::matching::{Matcher, Places, View};
 use crate::message::{DescriptorPair, JoinedFrame, MatchedFrame, MatchedKeyframe};
 use crate::stages::{RunContext, Stage, StageError};
 
@@ -14,20 +14,27 @@ use crate::stages::{RunContext, Stage, StageError};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DescriptorMatchOptions {
-    /// Earlier keyframes to match with, the latest ones, 0..=10000; more closes longer loops and costs as much more.
+    /// Earlier keyframes to match with, the latest ones, 0..=10000; more closes longer loops and costs as
+    /// much more.
     pub last_keyframes: u32,
     /// The nearest descriptor is at most this share of the distance to the second nearest, in 0.1..=1; larger gives
     /// more and worse matches.
     pub ratio: f32,
+    /// Keyframes before the last `last_keyframes` to match with, those that look most alike, 0..=1000; more finds a place
+    /// again that others resemble. 0: no loop is looked for.
+    pub loops: u32,
+    /// The least similarity of a keyframe that is matched as a loop, 0..=1: the cosine between what tells the two from the
+    /// mean of all keyframes; larger looks at fewer keyframes and misses more loops.
+    pub loop_similarity: f32,
 }
 
 impl Default for DescriptorMatchOptions {
     fn default() -> Self {
-        DescriptorMatchOptions { last_keyframes: 10, ratio: 0.8 }
+        DescriptorMatchOptions { last_keyframes: 10, ratio: 0.8, loops: 3, loop_similarity: 0.2 }
     }
 }
 
-/// Matches each keyframe with the last keyframes before it.
+/// Matches each keyframe with the last keyframes before it, and with earlier ones that show the same place.
 #[derive(Debug)]
 pub struct DescriptorMatch {
     options: DescriptorMatchOptions,
@@ -35,6 +42,9 @@ pub struct DescriptorMatch {
     /// The last keyframes' ordinals, oldest first, and what is matched of them.
     earlier: VecDeque<u32>,
     views: VecDeque<View>,
+    /// The keyframes before them, where loops are looked for.
+    far: Vec<(u32, View)>,
+    places: Places,
 }
 
 impl DescriptorMatch {
@@ -48,16 +58,45 @@ impl DescriptorMatch {
         if !(0.1..=1.0).contains(&options.ratio) {
             return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1").into());
         }
+        if options.loops > 1000 {
+            return Err(OptionError::new("loops", options.loops, "must be in 0..=1000").into());
+        }
+        if !(0.0..=1.0).contains(&options.loop_similarity) {
+            return Err(
+                OptionError::new("loop_similarity", options.loop_similarity, "must be in 0..=1").into()
+            );
+        }
         let matcher = context.matcher()?;
-        Ok(DescriptorMatch { options, matcher, earlier: VecDeque::new(), views: VecDeque::new() })
+        Ok(DescriptorMatch {
+            options,
+            matcher,
+            earlier: VecDeque::new(),
+            views: VecDeque::new(),
+            far: Vec::new(),
+            places: Places::default(),
+        })
     }
 
     /// Pairs without a match are left out.
     fn match_earlier(&mut self, latest: &View) -> Result<Vec<DescriptorPair>, DeviceError> {
-        let found = self.matcher.matches(self.views.make_contiguous(), latest, self.options.ratio)?;
-        let pairs = self.earlier.iter().zip(found);
-        let pairs = pairs.map(|(&first, matches)| DescriptorPair { first, matches });
+        let (mut firsts, mut views): (Vec<u32>, Vec<View>) = self.loops(latest).into_iter().unzip();
+        firsts.extend(&self.earlier);
+        views.extend(self.views.iter().cloned());
+        let found = self.matcher.matches(&views, latest, self.options.ratio)?;
+        let pairs = firsts.into_iter().zip(found);
+        let pairs = pairs.map(|(first, matches)| DescriptorPair { first, matches });
         Ok(pairs.filter(|pair| !pair.matches.is_empty()).collect())
+    }
+
+    /// Keyframes before the last ones that look like the latest, oldest first.
+    fn loops(&mut self, latest: &View) -> Vec<(u32, View)> {
+        let DescriptorMatchOptions { loops, loop_similarity, .. } = self.options;
+        if loops == 0 {
+            return Vec::new();
+        }
+        self.places.push(latest.features());
+        let found = self.places.like_latest(loops as usize, self.earlier.len(), loop_similarity.into());
+        found.into_iter().map(|at| self.far[at].clone()).collect()
     }
 
     /// Keeps a keyframe for those to come, as many as are matched.
@@ -65,8 +104,8 @@ impl DescriptorMatch {
         self.earlier.push_back(keyframe);
         self.views.push_back(view);
         if self.earlier.len() > self.options.last_keyframes as usize {
-            self.earlier.pop_front();
-            self.views.pop_front();
+            let oldest = self.earlier.pop_front().zip(self.views.pop_front());
+            self.far.extend(oldest.filter(|_| self.options.loops > 0));
         }
     }
 }
@@ -128,6 +167,19 @@ pub(crate) mod tests {
         })
     }
 
+    /// Keyframe `ordinal` at a place whose descriptors no other place has.
+    fn at_place(place: u64, ordinal: u32) -> Arc<Keyframe> {
+        let descriptor = |i: u32| -> Descriptor {
+            let mut rng = SplitMix64::new(100 + place, i as u64);
+            std::array::from_fn(|_| (rng.unit() * rng.unit() * 256.0) as u8)
+        };
+        let descriptors = (0..2000).map(descriptor).collect();
+        let mut keyframe = Arc::into_inner(keyframe(ordinal, 2000)).expect("no one else has it");
+        let keypoints = keyframe.features.keypoints.clone();
+        keyframe.features = Arc::new(Features { keypoints, descriptors });
+        Arc::new(keyframe)
+    }
+
     fn joined(keyframe: Option<Arc<Keyframe>>) -> JoinedFrame {
         let gate = GateDecision { kept: keyframe.is_some(), reason: GateReason::All, motion_px: None };
         let log = FrameLog { info: info(), sizes: SIZES, gate, rows: Vec::new(), ends: Vec::new() };
@@ -157,6 +209,27 @@ pub(crate) mod tests {
             );
         }
         assert!(pairs(&mut self::stage(0), keyframe(0, 40)).is_empty());
+    }
+
+    #[test]
+    fn a_loop_is_matched_before_the_last_keyframes() {
+        let run = |loops| {
+            let options = DescriptorMatchOptions { last_keyframes: 2, loops, ..Default::default() };
+            let mut stage = DescriptorMatch::new(options, &RunContext::default()).unwrap();
+            // Six places with descriptors of their own, then the second one again.
+            let mut firsts = |(ordinal, place)| {
+                let pairs = pairs(&mut stage, at_place(place, ordinal));
+                pairs
+                    .iter()
+                    .filter(|pair| pair.matches.len() > 100)
+                    .map(|pair| pair.first)
+                    .collect::<Vec<_>>()
+            };
+            (0..).zip([0, 1, 2, 3, 4, 5, 1]).map(&mut firsts).collect::<Vec<_>>()
+        };
+        let nothing = vec![vec![]; 7];
+        assert_eq!(run(0), nothing);
+        assert_eq!(run(3), [&nothing[..6], &[vec![1]]].concat());
     }
 
     #[test]
@@ -191,6 +264,9 @@ pub(crate) mod tests {
         let defaults = DescriptorMatchOptions::default;
         assert!(error(DescriptorMatchOptions { ratio: 1.5, ..defaults() }).starts_with("ratio = 1.5"));
         assert!(error(DescriptorMatchOptions { ratio: f32::NAN, ..defaults() }).starts_with("ratio"));
+        assert!(error(DescriptorMatchOptions { loops: 1001, ..defaults() }).starts_with("loops = 1001"));
+        let unlike = DescriptorMatchOptions { loop_similarity: -0.1, ..defaults() };
+        assert!(error(unlike).starts_with("loop_similarity = -0.1"));
         let many = DescriptorMatchOptions { last_keyframes: 10_001, ..defaults() };
         assert!(error(many).starts_with("last_keyframes = 10001"));
     }
