@@ -220,7 +220,8 @@ def rows_of(scene, arm, measures, maps):
         return [[name, arm, *cells]]
     rows = []
     for mapper, results in maps.items():
-        map_cells = [spread([result.get(key) for result in results], digits) for _, key, digits in MAP_COLUMNS]
+        numbers = [{"registered": 0} | result for result in results]
+        map_cells = [spread([of.get(key) for of in numbers], digits) for _, key, digits in MAP_COLUMNS]
         rows.append([name, arm, *cells, f"{mapper} × {len(results)}", *map_cells])
         cells = [""] * len(cells)
     return rows
@@ -236,9 +237,13 @@ def ratio(a, b):
 
 
 def median_of(maps, key):
-    """The median over the seeds of the incremental mapper; none where one of them failed."""
-    values = [result.get(key) for result in maps.get("incremental", [])]
-    return statistics.median(values) if values and None not in values else None
+    """The median over the seeds of the incremental mapper; none where one of them gave no map."""
+    values = [result.get(key) if result["models"] else None for result in maps["incremental"]]
+    return statistics.median(values) if None not in values else None
+
+
+def registered(maps):
+    return statistics.median(result.get("registered", 0) for result in maps["incremental"])
 
 
 def time_of(measures, *stages):
@@ -288,7 +293,7 @@ def summary(results, against, level):
         row.append(mean_ratio(lambda m, _: m["graph"]["mean_images"]))
         row.append(mean_ratio(lambda m, _: m["cpu_s"]))
         if level == "map":
-            row.append(mean_difference(lambda _, __, maps: median_of(maps, "registered") or 0, 1))
+            row.append(mean_difference(lambda _, __, maps: registered(maps), 1))
             for key in ("points", "mean_track_length", "reprojection_px", "ate_percent", "rotation_deg", "cpu_s"):
                 row.append(mean_ratio(lambda _, maps: median_of(maps, key)))
         table.append(row)
