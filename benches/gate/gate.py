@@ -117,7 +117,7 @@ class Run:
         record = json.loads((self.folder / "run.json").read_text())
         pair = record.get("initial_pair") if mapper == "incremental" else None
         words = [sys.executable, HERE / "mapping.py", self.folder / "database.db", mapper, seed]
-        words += ["--pair", *pair] if pair else []
+        words += ["--pair", pair["first"], pair["second"]] if pair else []
 
         def result():
             done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
