@@ -123,7 +123,10 @@ mod tests {
         for (before, stands) in [(None, true), (shifted(64), true), (shifted(65), false)] {
             seen.descriptor = before;
             let choice = choice(&[false], &[], 1.0, 9);
-            assert_eq!(choice.stand(&[seen.clone()], &[described.clone()]).len(), stands as usize);
+            assert_eq!(
+                choice.stand(std::slice::from_ref(&seen), std::slice::from_ref(&described)).len(),
+                stands as usize
+            );
         }
     }
 
