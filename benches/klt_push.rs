@@ -13,7 +13,7 @@ use trackweave::gray::{Conversion, DeviceGray, Gray};
 use trackweave::kernels::klt_track::TrackRecord;
 use trackweave::klt::{CpuTracker, GpuTracker, KltOptions};
 use trackweave::numerics::SplitMix64;
-use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
+use trackweave::picture::{GrayImage, Picture};
 
 #[path = "../tests/support/klt_scene.rs"]
 mod klt_scene;
@@ -50,18 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn picture_of(gray: &GrayImage) -> Picture {
-    Picture {
-        width: gray.width as u32,
-        height: gray.height as u32,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: vec![Plane {
-            stride: gray.width,
-            data: gray.data.iter().map(|value| (255.0 * value).round() as u8).collect(),
-        }],
-    }
+    let luma = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
+    Picture::gray(gray.width, gray.height, luma)
 }
 
 /// A tracker on the GPU and what brings its pictures there.

@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use trackweave::device::{Device, Gpu};
 use trackweave::gray::{Conversion, DeviceGray, Gray};
 use trackweave::numerics::SplitMix64;
-use trackweave::picture::{ColorMatrix, Picture, PixelLayout, Plane};
+use trackweave::picture::Picture;
 use trackweave::scene::{CameraPath, Intrinsics, Scene};
 use trackweave::sift::{GpuSift, SiftOptions, SiftScratch, extract_features};
 
@@ -51,7 +51,7 @@ fn room(width: usize, height: usize) -> Picture {
     let intrinsics = Intrinsics::centered(width as u32, height as u32);
     let pose = CameraPath::Orbit.poses(1, 10.0).remove(0);
     let picture = Scene::demo().render(&pose, &intrinsics);
-    gray_plane(width, height, picture.pixels().map(|pixel| pixel[1]).collect())
+    Picture::gray(width, height, picture.pixels().map(|pixel| pixel[1]).collect())
 }
 
 /// Grains of 3 x 3 pixels.
@@ -60,19 +60,7 @@ fn grains(width: usize, height: usize) -> Picture {
     let columns = width.div_ceil(3);
     let grains: Vec<u8> = (0..columns * height.div_ceil(3)).map(|_| rng.below(256) as u8).collect();
     let data = (0..width * height).map(|i| grains[i / width / 3 * columns + i % width / 3]).collect();
-    gray_plane(width, height, data)
-}
-
-fn gray_plane(width: usize, height: usize, data: Vec<u8>) -> Picture {
-    Picture {
-        width: width as u32,
-        height: height as u32,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: vec![Plane { stride: width, data }],
-    }
+    Picture::gray(width, height, data)
 }
 
 fn time(

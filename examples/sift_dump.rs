@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use trackweave::device::{Device, Gpu};
 use trackweave::gray::{Conversion, Gray};
-use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
+use trackweave::picture::{GrayImage, Picture};
 use trackweave::sift::{Extractor, SiftOptions};
 
 use support::{read_gray, write_npy};
@@ -55,16 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// An 8-bit picture where the device wants it.
 fn on_device(device: &Device, gray: &GrayImage) -> Result<Gray, Box<dyn Error>> {
-    let data = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
-    let size = (gray.width as u32, gray.height as u32);
-    let picture = Picture {
-        width: size.0,
-        height: size.1,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: vec![Plane { stride: gray.width, data }],
-    };
+    let luma = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
+    let picture = Picture::gray(gray.width, gray.height, luma);
+    let size = (picture.width, picture.height);
     Ok(Conversion::new(device, &picture, size)?.run(&picture)?)
 }

@@ -158,6 +158,19 @@ impl Picture {
 }
 
 impl Picture {
+    /// Luma alone in square pixels, 0..=255, row by row without padding.
+    pub fn gray(width: usize, height: usize, luma: Vec<u8>) -> Picture {
+        Picture {
+            width: width as u32,
+            height: height as u32,
+            pixel_aspect: (1, 1),
+            layout: PixelLayout::Gray,
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+            planes: vec![Plane { stride: width, data: luma }],
+        }
+    }
+
     /// Width and height in square pixels: the longer edge of a sample is the pixel, so no detail is lost.
     pub fn square_size(&self) -> (u32, u32) {
         square_size(self.width, self.height, self.pixel_aspect)

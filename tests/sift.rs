@@ -16,7 +16,7 @@ use trackweave::device::{Device, Gpu};
 use trackweave::gray::{Conversion, Gray};
 use trackweave::message::{Features, Frame};
 use trackweave::numerics::SplitMix64;
-use trackweave::picture::{ColorMatrix, Picture, PixelLayout, Plane};
+use trackweave::picture::Picture;
 use trackweave::scene::CameraPath;
 use trackweave::sift::{
     DescribedPlace, Extractor, GpuSift, Place, SiftOptions, SiftRoom, SiftScratch, describe_places,
@@ -61,26 +61,14 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-fn gray_plane(width: usize, height: usize, data: Vec<u8>) -> Picture {
-    Picture {
-        width: width as u32,
-        height: height as u32,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: vec![Plane { stride: width, data }],
-    }
-}
-
 fn rendered(width: u32, height: u32) -> Picture {
     let picture = Sequence::render(CameraPath::Orbit, 1, 10.0, (width, height)).pictures.remove(0);
-    gray_plane(width as usize, height as usize, picture.pixels().map(|pixel| pixel[1]).collect())
+    Picture::gray(width as usize, height as usize, picture.pixels().map(|pixel| pixel[1]).collect())
 }
 
 fn noise(width: usize, height: usize) -> Picture {
     let mut rng = SplitMix64::new(11, 0);
-    gray_plane(width, height, (0..width * height).map(|_| rng.below(256) as u8).collect())
+    Picture::gray(width, height, (0..width * height).map(|_| rng.below(256) as u8).collect())
 }
 
 /// The gray on the device at the picture's own size.

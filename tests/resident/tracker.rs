@@ -7,23 +7,15 @@ use trackweave::gray::Conversion;
 use trackweave::kernels::klt_track::TrackRecord;
 use trackweave::klt::{KltOptions, Tracker};
 use trackweave::numerics::SplitMix64;
-use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
+use trackweave::picture::{GrayImage, Picture};
 
 use crate::klt_scene::{Warp, scene};
 use crate::{Account, Outcome};
 
 /// An 8-bit picture of values in 0..=1.
 pub fn picture_of(gray: &GrayImage) -> Picture {
-    let data = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
-    Picture {
-        width: gray.width as u32,
-        height: gray.height as u32,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: true,
-        planes: vec![Plane { stride: gray.width, data }],
-    }
+    let luma = gray.data.iter().map(|value| (255.0 * value).round() as u8).collect();
+    Picture::gray(gray.width, gray.height, luma)
 }
 
 /// The account after the tracker is made, after each of three pushes, after a selection and after the tracker is dropped is

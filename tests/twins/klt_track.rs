@@ -13,7 +13,7 @@ use trackweave::kernels::{Pyramid, PyramidLevel};
 use trackweave::klt::{CpuTracker, GpuTracker, KltOptions};
 use trackweave::message::EndReason;
 use trackweave::numerics::SplitMix64;
-use trackweave::picture::{ColorMatrix, GrayImage, Picture, PixelLayout, Plane};
+use trackweave::picture::{GrayImage, Picture};
 
 use crate::Outcome;
 use crate::comparison::{Cpu, Dev, compare_bits};
@@ -192,16 +192,8 @@ fn on_device(
 
 /// The picture as decoded, samples from 16 to 235.
 pub fn picture_of(gray: &GrayImage) -> Picture {
-    let data = gray.data.iter().map(|value| (16.0 + 219.0 * value).round() as u8).collect();
-    Picture {
-        width: gray.width as u32,
-        height: gray.height as u32,
-        pixel_aspect: (1, 1),
-        layout: PixelLayout::Gray,
-        matrix: ColorMatrix::Bt601,
-        full_range: false,
-        planes: vec![Plane { stride: gray.width, data }],
-    }
+    let luma = gray.data.iter().map(|value| (16.0 + 219.0 * value).round() as u8).collect();
+    Picture { full_range: false, ..Picture::gray(gray.width, gray.height, luma) }
 }
 
 /// Frames through a tracker: the records of the twins, one submission a push beside the upload's, memory to the byte.

@@ -171,18 +171,9 @@ fn png(rgb: &RgbImage) -> Result<Vec<u8>, image::ImageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::{ColorMatrix, Plane};
 
     fn picture(value: u8) -> Arc<Picture> {
-        Arc::new(Picture {
-            width: 40,
-            height: 30,
-            pixel_aspect: (1, 1),
-            layout: PixelLayout::Gray,
-            matrix: ColorMatrix::Bt601,
-            full_range: true,
-            planes: vec![Plane { stride: 40, data: vec![value; 40 * 30] }],
-        })
+        Arc::new(Picture::gray(40, 30, vec![value; 40 * 30]))
     }
 
     #[test]
