@@ -282,8 +282,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         var found = start;
         if is_taken {
             found = warp;
-            records[track].x = warp.at.x;
-            records[track].y = warp.at.y;
+            records[track] = aligned_record(record, warp.at, warp.linear);
         }
         let a = found.linear[0];
         let b = found.linear[1];

@@ -150,8 +150,7 @@ fn a_whole_result_is_as_the_cpu_s(adapter: &str) -> Outcome {
 }
 
 fn whole_tracks_are_as_the_cpu_s(adapter: &str) -> Outcome {
-    let more = ["keyframe_join.stand_after_keyframes=1", "sift_extract.max_features=500"];
-    let more = more.iter().flat_map(|option| ["--set", option]).collect::<Vec<_>>();
+    let more = ["--set", "sift_extract.max_features=500"];
     let counts = as_the_cpu_s(&Place::new(CameraPath::Orbit), adapter, &more)?;
     let n = |files: &Files| -> Vec<u64> {
         let keyframes = files.record["keyframes"].as_array().unwrap();

@@ -166,8 +166,9 @@ fn a_loop_is_closed() {
     // Once around the table in 40 pictures: those from 40 on stand where the first ones stood.
     let place = Place::with(&Sequence::render(CameraPath::Loop, 43, 5.0, (320, 240)));
     let far_pairs = |loops: &str| {
-        let record =
-            place.run("sift", &["keyframe_gate.tests=[]", "descriptor_match.last_keyframes=4", loops]).record;
+        let record = place
+            .run("sift", &["keyframe_gate.tests=[]", "descriptor_match.keyframes_back=[1,2,3,4]", loops])
+            .record;
         fs::remove_dir_all(place.path("out")).unwrap();
         let far = record.pairs.into_iter().filter(|pair| pair.second > pair.first + 4);
         far.map(|pair| (pair.first, pair.second, pair.inliers)).collect::<Vec<_>>()
@@ -201,8 +202,7 @@ fn bits(out: &Path) -> BTreeMap<String, Vec<u8>> {
 fn threads_and_queues_change_no_bit() {
     let place = Place::with(&Sequence::small(CameraPath::Orbit));
     let result = |out: &str, threads: &str, queue: &str| {
-        let whole_tracks = ["--set", "keyframe_join.stand_after_keyframes=1"];
-        let output = place.call(out, threads, &[&["--queue", queue][..], &whole_tracks].concat());
+        let output = place.call(out, threads, &["--queue", queue]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         bits(&place.path(out))
     };
@@ -411,9 +411,8 @@ fn verified_matches_are_true() {
 #[test]
 fn matches_of_whole_tracks_are_as_true_as_those_of_descriptors() {
     for path in [CameraPath::Orbit, CameraPath::Forward, CameraPath::HandHeld] {
-        let [joined, whole] = [0, 1].map(|after| {
-            measured(Sequence::small(path), &[&format!("keyframe_join.stand_after_keyframes={after}")])
-        });
+        let [joined, whole] = [false, true]
+            .map(|whole| measured(Sequence::small(path), &[&format!("keyframe_join.whole_tracks={whole}")]));
         let n_matches = [&joined, &whole].map(|evaluation| evaluation.klt.line_px.len());
         assert!(n_matches[1] > 2 * n_matches[0], "{path:?}: {n_matches:?} matches of tracks alone");
         // Those that descriptors confirm are tracks' too.

@@ -1,5 +1,5 @@
-// A track's record: `TrackRecord` on the host. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bits
-// 16-23 iterations at level 0.
+// A track's record: `TrackRecord` on the host. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bit
+// 5 aligned with its seed, bits 16-23 iterations at level 0.
 struct TrackRecord {
     x: f32,
     y: f32,
@@ -31,4 +31,13 @@ fn iterations_of(record: TrackRecord) -> u32 {
 fn track_record(x: f32, y: f32, measure: f32, reason: u32, iterations: u32) -> TrackRecord {
     let word = select(reason << 1u, 1u, reason == NO_REASON);
     return TrackRecord(x, y, measure, f32(word | (iterations << 16u)));
+}
+
+const ALIGNED = 32u;
+
+// The record, moved to where the patch about its seed was found under the map with these rows; its measure is how many
+// times as large the patch is seen.
+fn aligned_record(record: TrackRecord, at: vec2f, rows: mat2x2f) -> TrackRecord {
+    let zoom = sqrt(abs(rows[0].x * rows[1].y - rows[0].y * rows[1].x));
+    return TrackRecord(at.x, at.y, zoom, f32(u32(record.status) | ALIGNED));
 }

@@ -72,8 +72,13 @@ pub struct Track {
     pub at_keyframe: [f32; 2],
     /// Ordinal of the keyframe it was seeded at.
     pub seed_keyframe: u32,
-    /// Gaussian scale sigma in analysis pixels of the keypoint it was seeded at or joined last.
+    /// Gaussian scale sigma in analysis pixels: that of the keypoint it was seeded at or joined last, as large as it is
+    /// seen now.
     pub scale: f32,
+    /// How many times as large as at its seed it was seen when it was last aligned with it.
+    pub zoom: f32,
+    /// Whether the latest frame shows what its seed shows: always so where tracks are not aligned with their seeds.
+    pub aligned: bool,
     /// The descriptor of that keypoint; of a corner its own first keypoint's.
     pub descriptor: Option<Box<Descriptor>>,
     /// Whether it may become a keypoint of its own at the next keyframe: it is described there.

@@ -14,14 +14,14 @@ use crate::stages::{RunContext, Stage, StageError};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DescriptorMatchOptions {
-    /// Earlier keyframes to match with, the latest ones, 0..=10000; more closes longer loops and costs as
-    /// much more.
-    pub last_keyframes: u32,
+    /// How many keyframes back those are that a keyframe is matched with, ascending, each 1..=10000; more finds more of
+    /// what the tracks lost and costs as much more.
+    pub keyframes_back: Vec<u32>,
     /// The nearest descriptor is at most this share of the distance to the second nearest, in 0.1..=1; larger gives
     /// more and worse matches.
     pub ratio: f32,
-    /// Keyframes before the last `last_keyframes` to match with, those that look most alike, 0..=1000; more finds a place
-    /// again that others resemble. 0: no loop is looked for.
+    /// Keyframes before all those to match with too, more than ten back, those that look most alike, 0..=1000; more finds
+    /// a place again that others resemble. 0: no loop is looked for.
     pub loops: u32,
     /// The least similarity of a keyframe that is matched as a loop, 0..=1: the cosine between what tells the two from the
     /// mean of all keyframes; larger looks at fewer keyframes and misses more loops.
@@ -30,82 +30,90 @@ pub struct DescriptorMatchOptions {
 
 impl Default for DescriptorMatchOptions {
     fn default() -> Self {
-        DescriptorMatchOptions { last_keyframes: 10, ratio: 0.8, loops: 3, loop_similarity: 0.2 }
+        DescriptorMatchOptions {
+            keyframes_back: (1..=10).collect(),
+            ratio: 0.8,
+            loops: 3,
+            loop_similarity: 0.2,
+        }
     }
 }
 
-/// Matches each keyframe with the last keyframes before it, and with earlier ones that show the same place.
+impl DescriptorMatchOptions {
+    fn check(&self) -> Result<(), OptionError> {
+        let ascending = self.keyframes_back.is_sorted_by(|a, b| a < b);
+        if !ascending || self.keyframes_back.iter().any(|back| !(1..=10_000).contains(back)) {
+            let value = format!("{:?}", self.keyframes_back);
+            return Err(OptionError::new("keyframes_back", value, "must ascend, each in 1..=10000"));
+        }
+        if !(0.1..=1.0).contains(&self.ratio) {
+            return Err(OptionError::new("ratio", self.ratio, "must be in 0.1..=1"));
+        }
+        if self.loops > 1000 {
+            return Err(OptionError::new("loops", self.loops, "must be in 0..=1000"));
+        }
+        if !(0.0..=1.0).contains(&self.loop_similarity) {
+            return Err(OptionError::new("loop_similarity", self.loop_similarity, "must be in 0..=1"));
+        }
+        Ok(())
+    }
+
+    /// 0: none is matched.
+    fn farthest(&self) -> u32 {
+        self.keyframes_back.last().copied().unwrap_or(0)
+    }
+}
+
+/// Keyframes nearer than this are no loop.
+const LEAST_LOOP: u32 = 10;
+
+/// Matches each keyframe with keyframes some way back, and with earlier ones that show the same place.
 #[derive(Debug)]
 pub struct DescriptorMatch {
     options: DescriptorMatchOptions,
     matcher: Matcher,
-    /// The last keyframes' ordinals, oldest first, and what is matched of them.
-    earlier: VecDeque<u32>,
-    views: VecDeque<View>,
-    /// The keyframes before them, where loops are looked for.
-    far: Vec<(u32, View)>,
+    /// The keyframes that may still be matched, by ordinal, ascending.
+    earlier: VecDeque<(u32, View)>,
     places: Places,
 }
 
 impl DescriptorMatch {
     /// Checks the options and makes the kernels.
     pub fn new(options: DescriptorMatchOptions, context: &RunContext) -> Result<Self, StageError> {
-        if options.last_keyframes > 10_000 {
-            return Err(
-                OptionError::new("last_keyframes", options.last_keyframes, "must be in 0..=10000").into()
-            );
-        }
-        if !(0.1..=1.0).contains(&options.ratio) {
-            return Err(OptionError::new("ratio", options.ratio, "must be in 0.1..=1").into());
-        }
-        if options.loops > 1000 {
-            return Err(OptionError::new("loops", options.loops, "must be in 0..=1000").into());
-        }
-        if !(0.0..=1.0).contains(&options.loop_similarity) {
-            return Err(
-                OptionError::new("loop_similarity", options.loop_similarity, "must be in 0..=1").into()
-            );
-        }
+        options.check()?;
         let matcher = context.matcher()?;
-        Ok(DescriptorMatch {
-            options,
-            matcher,
-            earlier: VecDeque::new(),
-            views: VecDeque::new(),
-            far: Vec::new(),
-            places: Places::default(),
-        })
+        Ok(DescriptorMatch { options, matcher, earlier: VecDeque::new(), places: Places::default() })
     }
 
     /// Pairs without a match are left out.
-    fn match_earlier(&mut self, latest: &View) -> Result<Vec<DescriptorPair>, DeviceError> {
-        let (mut firsts, mut views): (Vec<u32>, Vec<View>) = self.loops(latest).into_iter().unzip();
-        firsts.extend(&self.earlier);
-        views.extend(self.views.iter().cloned());
+    fn match_earlier(&mut self, keyframe: u32, latest: &View) -> Result<Vec<DescriptorPair>, DeviceError> {
+        let mut matched = self.loops(latest);
+        let is_back = |first: u32| self.options.keyframes_back.contains(&(keyframe - first));
+        matched.extend(self.earlier.iter().filter(|(first, _)| is_back(*first)).cloned());
+        let (firsts, views): (Vec<u32>, Vec<View>) = matched.into_iter().unzip();
         let found = self.matcher.matches(&views, latest, self.options.ratio)?;
         let pairs = firsts.into_iter().zip(found);
         let pairs = pairs.map(|(first, matches)| DescriptorPair { first, matches });
         Ok(pairs.filter(|pair| !pair.matches.is_empty()).collect())
     }
 
-    /// Keyframes before the last ones that look like the latest, oldest first.
+    /// Keyframes farther back that look like the latest, oldest first.
     fn loops(&mut self, latest: &View) -> Vec<(u32, View)> {
         let DescriptorMatchOptions { loops, loop_similarity, .. } = self.options;
         if loops == 0 {
             return Vec::new();
         }
         self.places.push(latest.features());
-        let found = self.places.like_latest(loops as usize, self.earlier.len(), loop_similarity.into());
-        found.into_iter().map(|at| self.far[at].clone()).collect()
+        let near = self.options.farthest().max(LEAST_LOOP) as usize;
+        let found = self.places.like_latest(loops as usize, near, loop_similarity.into());
+        found.into_iter().map(|at| self.earlier[at].clone()).collect()
     }
 
-    /// Keeps a keyframe for those to come, as many as are matched.
+    /// Keeps a keyframe for those to come, and those before it that may be matched again.
     fn keep(&mut self, keyframe: u32, view: View) {
-        self.earlier.push_back(keyframe);
-        self.views.push_back(view);
-        if self.earlier.len() > self.options.last_keyframes as usize {
-            let oldest = self.earlier.pop_front().zip(self.views.pop_front());
-            self.far.extend(oldest.filter(|_| self.options.loops > 0));
+        self.earlier.push_back((keyframe, view));
+        if self.options.loops == 0 && self.earlier.len() > self.options.farthest() as usize {
+            self.earlier.pop_front();
         }
     }
 }
@@ -119,7 +127,7 @@ impl Stage for DescriptorMatch {
             return Ok(MatchedFrame { log: frame.log, keyframe: None });
         };
         let view = View::new(&keyframe.features);
-        let descriptor = self.match_earlier(&view)?;
+        let descriptor = self.match_earlier(keyframe.keyframe, &view)?;
         self.keep(keyframe.keyframe, view);
         let keyframe = Some(MatchedKeyframe { keyframe, klt, descriptor });
         Ok(MatchedFrame { log: frame.log, keyframe })
@@ -186,8 +194,9 @@ pub(crate) mod tests {
         JoinedFrame { log, keyframe: keyframe.map(|k| (k, Vec::new())) }
     }
 
-    fn stage(last_keyframes: u32) -> DescriptorMatch {
-        let options = DescriptorMatchOptions { last_keyframes, ..Default::default() };
+    fn stage(keyframes_back: &[u32]) -> DescriptorMatch {
+        let options =
+            DescriptorMatchOptions { keyframes_back: keyframes_back.to_vec(), ..Default::default() };
         DescriptorMatch::new(options, &RunContext::default()).unwrap()
     }
 
@@ -196,52 +205,59 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_last_keyframes_are_matched_oldest_first() {
-        let mut stage = stage(3);
-        for ordinal in 0..6 {
+    fn keyframes_back_are_matched_oldest_first() {
+        let mut stage = stage(&[1, 2, 4]);
+        for ordinal in 0..8 {
             assert!(stage.fire(joined(None)).unwrap().keyframe.is_none());
             let pairs = pairs(&mut stage, keyframe(ordinal, 40));
             let firsts: Vec<u32> = pairs.iter().map(|p| p.first).collect();
-            assert_eq!(firsts, (ordinal.saturating_sub(3)..ordinal).collect::<Vec<_>>());
+            let back = [4, 2, 1].into_iter().filter_map(|back| ordinal.checked_sub(back));
+            assert_eq!(firsts, back.collect::<Vec<_>>());
             // A fifth of the descriptors is changed in each of the two keyframes.
             assert!(
                 pairs.iter().all(|p| p.matches.len() == 24 && p.matches.iter().all(|m| m.first == m.second))
             );
         }
-        assert!(pairs(&mut self::stage(0), keyframe(0, 40)).is_empty());
+        assert!(pairs(&mut self::stage(&[]), keyframe(0, 40)).is_empty());
     }
 
     #[test]
-    fn a_loop_is_matched_before_the_last_keyframes() {
-        let run = |loops| {
-            let options = DescriptorMatchOptions { last_keyframes: 2, loops, ..Default::default() };
+    fn a_loop_is_matched_ten_keyframes_back_and_more() {
+        let run = |loops, keyframes_back: &[u32], places: &[u64]| {
+            let options = DescriptorMatchOptions {
+                keyframes_back: keyframes_back.to_vec(),
+                loops,
+                ..Default::default()
+            };
             let mut stage = DescriptorMatch::new(options, &RunContext::default()).unwrap();
-            // Six places with descriptors of their own, then the second one again.
             let mut firsts = |(ordinal, place)| {
                 let pairs = pairs(&mut stage, at_place(place, ordinal));
-                pairs
-                    .iter()
-                    .filter(|pair| pair.matches.len() > 100)
-                    .map(|pair| pair.first)
-                    .collect::<Vec<_>>()
+                let many = pairs.iter().filter(|pair| pair.matches.len() > 100);
+                many.map(|pair| pair.first).collect::<Vec<_>>()
             };
-            (0..).zip([0, 1, 2, 3, 4, 5, 1]).map(&mut firsts).collect::<Vec<_>>()
+            (0..).zip(places.iter().copied()).map(&mut firsts).collect::<Vec<_>>()
         };
-        let nothing = vec![vec![]; 7];
-        assert_eq!(run(0), nothing);
-        assert_eq!(run(3), [&nothing[..6], &[vec![1]]].concat());
+        // Places with descriptors of their own, then the second one again: eleven and nine keyframes later.
+        let (far, near) = ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1]);
+        let nothing = vec![vec![]; 12];
+        assert_eq!(run(0, &[2], &far), [&nothing[..12], &[vec![]]].concat());
+        assert_eq!(run(3, &[2], &far), [&nothing[..12], &[vec![1]]].concat());
+        assert_eq!(run(3, &[2], &near), nothing[..11]);
+        // What is matched anyway is no loop.
+        assert_eq!(run(3, &[2, 11], &far), [&nothing[..12], &[vec![1]]].concat());
+        assert_eq!(run(3, &[2, 12], &far), nothing[..].iter().cloned().chain([vec![]]).collect::<Vec<_>>());
     }
 
     #[test]
     fn keyframes_without_keypoints_make_no_pairs() {
-        let mut stage = stage(10);
-        let n_pairs = [20, 0, 20].map(|n| pairs(&mut stage, keyframe(0, n)).len());
+        let mut stage = stage(&[1, 2, 3]);
+        let n_pairs = [(0, 20), (1, 0), (2, 20)].map(|(k, n)| pairs(&mut stage, keyframe(k, n)).len());
         assert_eq!(n_pairs, [0, 0, 1]);
     }
 
     #[test]
     fn no_picture_is_held() {
-        let mut stage = stage(10);
+        let mut stage = stage(&[1, 2, 3]);
         let keyframe = keyframe(0, 5);
         let picture = Arc::downgrade(&keyframe.picture);
         drop(stage.fire(joined(Some(keyframe))).unwrap());
@@ -252,7 +268,7 @@ pub(crate) mod tests {
     fn thread_counts_do_not_matter() {
         let run = |n_threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            let mut stage = stage(4);
+            let mut stage = stage(&[1, 2, 3, 4]);
             pool.install(|| (0..6).map(|k| pairs(&mut stage, keyframe(k, 50 + k))).collect::<Vec<_>>())
         };
         assert_eq!(run(1), run(5));
@@ -267,7 +283,9 @@ pub(crate) mod tests {
         assert!(error(DescriptorMatchOptions { loops: 1001, ..defaults() }).starts_with("loops = 1001"));
         let unlike = DescriptorMatchOptions { loop_similarity: -0.1, ..defaults() };
         assert!(error(unlike).starts_with("loop_similarity = -0.1"));
-        let many = DescriptorMatchOptions { last_keyframes: 10_001, ..defaults() };
-        assert!(error(many).starts_with("last_keyframes = 10001"));
+        for keyframes_back in [vec![0, 1], vec![2, 1], vec![3, 3], vec![10_001]] {
+            let wrong = DescriptorMatchOptions { keyframes_back, ..defaults() };
+            assert!(error(wrong).starts_with("keyframes_back = ["));
+        }
     }
 }

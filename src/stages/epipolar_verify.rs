@@ -36,11 +36,13 @@ pub struct EpipolarVerifyOptions {
     pub min_inliers: u32,
     /// Whether descriptors are matched again within the band of the geometry found, and the geometry found anew.
     pub guided: bool,
+    /// Whether a track ends that is an outlier in more than half of its matches at a keyframe.
+    pub reject: bool,
 }
 
 impl Default for EpipolarVerifyOptions {
     fn default() -> Self {
-        EpipolarVerifyOptions { max_error_px: None, min_inliers: 15, guided: false }
+        EpipolarVerifyOptions { max_error_px: None, min_inliers: 15, guided: false, reject: true }
     }
 }
 
@@ -132,7 +134,8 @@ impl EpipolarVerify {
             verifier.verify(found, guided, first, second, ordinal)
         };
         let verified: Vec<Verified> = all.map(verify).collect();
-        let verdict = Verdict { rejected: rejected_tracks(&pairs, &verified) };
+        let rejected = if self.options.reject { rejected_tracks(&pairs, &verified) } else { Vec::new() };
+        let verdict = Verdict { rejected };
         let pairs = pairs.into_iter().zip(verified).map(|(pair, verified)| VerifiedPair {
             first: pair.first,
             matches: pair.matches,

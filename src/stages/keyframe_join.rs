@@ -1,5 +1,5 @@
-//! Weaves the tracks into the keyframe's keypoints: applies the verdict, joins tracks to points, as an option makes
-//! keypoints of tracks that find none, emits the KLT pairs, seeds new tracks. The table goes back to klt_push, so this is the one place it returns from.
+//! Weaves the tracks into the keyframe's keypoints: applies the verdict, joins tracks to points, makes keypoints of those
+//! that find none, emits the KLT pairs, seeds new tracks. The table goes back to klt_push, so this is the one place it returns from.
 //!
 //! Rules: seed of the tracker, sections 3.3 and 3.4, as the design settles them.
 
@@ -33,20 +33,15 @@ pub struct KeyframeJoinOptions {
     pub join_radius_px: f32,
     /// Whether selected corners fill the room that seeds leave.
     pub fill_ins: bool,
-    /// How many keyframes after its seed a track may become a keypoint of its own where it finds none to join, 0..=1000;
-    /// 0: never. Larger makes fewer, of tracks that last.
-    pub stand_after_keyframes: u32,
-    /// Least distance of a track's own keypoint to others, scaled, 0.1..=64, but no less than `join_radius_px`. Larger
-    /// makes fewer, where others are rare.
-    pub stand_distance_px: f32,
-    /// Farthest that a track's own descriptor may be from that of the keypoint it was seeded at or joined last, both of
-    /// norm 1, 0..=2. Smaller makes fewer, and fewer wrong ones.
-    pub stand_descriptor_distance: f32,
-    /// Most tracks' own keypoints a keyframe, 0..=8192: those of the oldest tracks.
-    pub max_standing: u32,
-    /// Latest keypoints of a track that a new one is matched with, besides its first, 0..=10000; none: all. Fewer makes
-    /// fewer pairs for the mapper.
-    pub matched_claims: Option<u32>,
+    /// Whether a track that finds no keypoint to join becomes one where it is. Without, it joins where SIFT finds its point
+    /// again, and most tracks do not.
+    pub whole_tracks: bool,
+    /// Farthest that a whole track's descriptor may be from that of the keypoint it was seeded at or joined last, both of
+    /// norm 1, 0..=2. Smaller makes fewer keypoints, and fewer wrong ones.
+    pub descriptor_distance: f32,
+    /// Keyframes before that a track's keypoint is matched with its keypoints in, 1..=10000; and those 2, 4, 8 ... times
+    /// as far back. More makes more pairs for the mapper, and hardly more of them that tell it something.
+    pub matched_back: u32,
 }
 
 impl Default for KeyframeJoinOptions {
@@ -54,11 +49,9 @@ impl Default for KeyframeJoinOptions {
         KeyframeJoinOptions {
             join_radius_px: 0.5,
             fill_ins: true,
-            stand_after_keyframes: 0,
-            stand_distance_px: 0.5,
-            stand_descriptor_distance: 0.25,
-            max_standing: 1024,
-            matched_claims: None,
+            whole_tracks: true,
+            descriptor_distance: 0.7,
+            matched_back: 10,
         }
     }
 }
@@ -67,11 +60,8 @@ impl KeyframeJoinOptions {
     fn check(&self) -> Result<(), KeyframeJoinOptionError> {
         let checks = [
             ("join_radius_px", self.join_radius_px as f64, 0.1..=8.0, "0.1..=8"),
-            ("stand_after_keyframes", self.stand_after_keyframes as f64, 0.0..=1e3, "0..=1000"),
-            ("stand_distance_px", self.stand_distance_px as f64, 0.1..=64.0, "0.1..=64"),
-            ("stand_descriptor_distance", self.stand_descriptor_distance as f64, 0.0..=2.0, "0..=2"),
-            ("max_standing", self.max_standing as f64, 0.0..=8192.0, "0..=8192"),
-            ("matched_claims", self.matched_claims.unwrap_or(0) as f64, 0.0..=1e4, "0..=10000"),
+            ("descriptor_distance", self.descriptor_distance as f64, 0.0..=2.0, "0..=2"),
+            ("matched_back", self.matched_back as f64, 1.0..=1e4, "1..=10000"),
         ];
         for (option, value, allowed, range) in checks {
             if !allowed.contains(&value) {
@@ -116,7 +106,7 @@ impl KeyframeJoin {
         let points = points_from_features(&kept.features);
         let radius_px = sizes.scaled(self.options.join_radius_px);
         let assigned = join::assign(&table.tracks, &points, sizes.analysis, radius_px);
-        let mut claims = join::Claims::new(kept.keyframe, self.options.matched_claims);
+        let mut claims = join::Claims::new(kept.keyframe, self.options.matched_back);
         for &(track, point) in &assigned {
             let (track, point) = (&mut table.tracks[track], &points[point]);
             claims.claim(track, point.keypoint);
@@ -154,9 +144,8 @@ impl KeyframeJoin {
                 },
             )?;
         }
-        let after = self.options.stand_after_keyframes;
         for track in &mut table.tracks {
-            track.may_stand = after > 0 && kept.keyframe + 1 >= track.seed_keyframe + after;
+            track.may_stand = self.options.whole_tracks;
         }
         Ok(woven)
     }
@@ -173,14 +162,12 @@ impl KeyframeJoin {
         let mut joined = vec![false; tracks.len()];
         assigned.iter().for_each(|&(track, _)| joined[track] = true);
         let positions = positions_of(points);
-        let distance_px = sizes.scaled(self.options.stand_distance_px.max(self.options.join_radius_px));
         let choice = stand::Choice {
             joined: &joined,
             positions: &positions,
             size: sizes.analysis,
-            distance_px,
-            descriptor_distance: self.options.stand_descriptor_distance,
-            most: self.options.max_standing as usize,
+            distance_px: sizes.scaled(self.options.join_radius_px),
+            descriptor_distance: self.options.descriptor_distance,
         };
         choice.stand(tracks, described)
     }
@@ -281,6 +268,8 @@ fn push_track(table: &mut TrackTable, [x, y]: [f32; 2], at: &Refresh, point: Opt
         at_keyframe: [x, y],
         seed_keyframe: at.keyframe,
         scale: point.map_or(at.sizes.scaled(CORNER_SCALE_PX), |point| point.scale),
+        zoom: 1.0,
+        aligned: true,
         descriptor: point.map(|point| Box::new(at.features.descriptors[point.keypoint as usize])),
         may_stand: false,
         claims: point.map(claim).into_iter().collect(),

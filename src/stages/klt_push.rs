@@ -6,7 +6,7 @@ pub use crate::klt::{KltOptionError, KltPushOptions};
 
 use crate::device::Device;
 use crate::kernels::klt_track::TrackRecord;
-use crate::klt::Tracker;
+use crate::klt::{KltOptions, Tracker};
 use crate::message::{EndReason, GrayFrame, Track, TrackEnd, TrackTable, TrackedFrame, TrackerFrame};
 use crate::stages::{RunContext, Stage, StageError};
 
@@ -70,7 +70,7 @@ impl Stage for KltPush {
         let records = tracker.push(&frame.gray, &ids, &starts)?;
         let options = tracker.options().clone();
         let ends;
-        (tracks.tracks, ends) = advance(tracks.tracks, &records, options.max_age_frames);
+        (tracks.tracks, ends) = advance(tracks.tracks, &records, &options);
         let tracker = Some(TrackerFrame { structure: tracker.structure(), options });
         let GrayFrame { info, picture, gray, sizes } = frame;
         Ok(TrackedFrame { info, picture, gray, sizes, tracker, tracks, ends })
@@ -78,18 +78,26 @@ impl Stage for KltPush {
 }
 
 /// Moves the tracks that live on to their records' positions; the others end.
-fn advance(tracks: Vec<Track>, records: &[TrackRecord], max_age_frames: u32) -> (Vec<Track>, Vec<TrackEnd>) {
+fn advance(tracks: Vec<Track>, records: &[TrackRecord], options: &KltOptions) -> (Vec<Track>, Vec<TrackEnd>) {
     let mut alive = Vec::with_capacity(tracks.len());
     let mut ends = Vec::new();
     for (track, record) in tracks.into_iter().zip(records) {
         let age = track.age + 1;
-        let reason = record.reason().or((age > max_age_frames).then_some(EndReason::Age));
+        let reason = record.reason().or((age > options.max_age_frames).then_some(EndReason::Age));
         match reason {
             Some(reason) => ends.push(TrackEnd { track: track.id, reason }),
-            None => alive.push(Track { x: record.x, y: record.y, age, ..track }),
+            None => alive.push(moved(Track { age, ..track }, record, options)),
         }
     }
     (alive, ends)
+}
+
+/// The track where its record says it is.
+fn moved(track: Track, record: &TrackRecord, options: &KltOptions) -> Track {
+    let TrackRecord { x, y, measure, .. } = *record;
+    let zoom = if record.is_aligned() { measure } else { track.zoom };
+    let scale = track.scale * (zoom / track.zoom);
+    Track { x, y, zoom, scale, aligned: record.is_aligned() || !options.anchor, ..track }
 }
 
 #[cfg(test)]
@@ -139,6 +147,8 @@ mod tests {
             at_keyframe: [x, y],
             seed_keyframe: 0,
             scale: 2.0,
+            zoom: 1.0,
+            aligned: true,
             descriptor: None,
             may_stand: false,
             claims: Vec::new(),
@@ -226,6 +236,29 @@ mod tests {
         };
         let (anchored, free) = (median_error(true), median_error(false));
         assert!(anchored < 0.5 * free && anchored < 0.05, "{anchored} px with the anchor, {free} without");
+    }
+
+    #[test]
+    fn a_track_knows_how_large_its_seed_is_seen() {
+        // From frame 7 on it has joined a keypoint of another scale.
+        let rejoin = |number, tracks: &mut TrackTable| {
+            if number == 7 {
+                tracks.tracks.iter_mut().for_each(|track| track.scale = 5.0);
+            }
+        };
+        let tracks = turn(KltPushOptions::default(), 12, rejoin);
+        let aligned = tracks.tracks.iter().filter(|track| track.aligned);
+        let off = |track: &Track| {
+            let (zoom, since) = (track.zoom / 1.02f32.powi(12), track.scale / (5.0 * 1.02f32.powi(6)));
+            (zoom - 1.0).abs().max((since - 1.0).abs())
+        };
+        let mut off: Vec<f32> = aligned.map(off).collect();
+        off.sort_by(f32::total_cmp);
+        assert!(off.len() >= 40 && off[off.len() / 2] < 0.02, "{off:?}");
+
+        // Nothing is known where tracks are not aligned, and nothing asked.
+        let free = turn(KltPushOptions { anchor: Some(false), ..Default::default() }, 12, rejoin);
+        assert!(free.tracks.iter().all(|track| track.aligned && track.zoom == 1.0 && track.scale == 5.0));
     }
 
     #[test]

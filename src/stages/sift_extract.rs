@@ -29,7 +29,8 @@ impl Stage for SiftExtract {
         let GatedFrame { info, sizes, gate, tracks, ends, keyframe } = frame;
         let featured =
             |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
-                let standing: Vec<&Track> = tracks.tracks.iter().filter(|track| track.may_stand).collect();
+                let standing: Vec<&Track> =
+                    tracks.tracks.iter().filter(|track| track.may_stand && track.aligned).collect();
                 let place = |track: &&Track| Place { x: track.x, y: track.y, scale: track.scale };
                 let places: Vec<Place> = standing.iter().map(place).collect();
                 let (features, described) = self.extractor.extract_with(&kept.gray, &places)?;
@@ -46,5 +47,59 @@ impl Stage for SiftExtract {
             };
         let keyframe = keyframe.map(featured).transpose()?;
         Ok(FeaturedFrame { info, sizes, gate, tracks, ends, keyframe })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::gray::Gray;
+    use crate::message::{FrameInfo, GateDecision, GateReason, Sizes, TrackTable};
+    use crate::picture::{GrayImage, Picture};
+
+    #[test]
+    fn tracks_that_may_stand_and_see_their_seeds_are_described() {
+        let mut gray = GrayImage::new(64, 48);
+        gray.data
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, value)| *value = (i % 64 / 8 + i / 64 / 8) as f32 % 2.0);
+        let track = |(id, may_stand, aligned)| Track {
+            id,
+            x: 20.5,
+            y: 24.25,
+            age: 0,
+            at_keyframe: [0.0; 2],
+            seed_keyframe: 0,
+            scale: 2.0,
+            zoom: 1.0,
+            aligned,
+            descriptor: None,
+            may_stand,
+            claims: Vec::new(),
+        };
+        let tracks = [(3, true, true), (4, true, false), (5, false, true), (6, true, true)].map(track);
+        let sizes = Sizes { analysis: (64, 48), exported: (64, 48), scale: 1.0 };
+        let frame = GatedFrame {
+            info: FrameInfo { index: 0, number: 0, pts_ns: 0, video: Arc::default() },
+            sizes,
+            gate: GateDecision { kept: true, reason: GateReason::All, motion_px: None },
+            tracks: TrackTable { tracks: tracks.into(), next_id: 7 },
+            ends: Vec::new(),
+            keyframe: Some(GatedKeyframe {
+                keyframe: 0,
+                picture: Arc::new(Picture::unseen()),
+                gray: Gray::Host(Arc::new(gray)),
+                tracker: None,
+            }),
+        };
+        let mut stage = SiftExtract::new(SiftOptions::default(), &RunContext::default()).unwrap();
+        let described = stage.fire(frame).unwrap().keyframe.unwrap().track_keypoints;
+        let mut ids: Vec<u32> = described.iter().map(|of_track| of_track.track).collect();
+        ids.dedup();
+        assert_eq!(ids, [3, 6]);
+        assert!(described.iter().all(|of_track| (of_track.keypoint.x, of_track.keypoint.y) == (20.5, 24.25)));
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::message::EndReason;
 
-/// A track's record, four f32. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bits 16-23 iterations
-/// at level 0.
+/// A track's record, four f32. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bit 5 aligned with its
+/// seed, bits 16-23 iterations at level 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct TrackRecord {
@@ -11,11 +11,14 @@ pub struct TrackRecord {
     pub x: f32,
     /// See `x`.
     pub y: f32,
-    /// Correlation (from `klt_track`) or forward-backward error in pixels (from `klt_check`).
+    /// Correlation (from `klt_track`), forward-backward error in pixels (from `klt_check`), or how many times as large the
+    /// patch about the seed is seen (from `klt_anchor`, of a record that is aligned).
     pub measure: f32,
     /// Status word.
     pub status: f32,
 }
+
+const ALIGNED: u32 = 1 << 5;
 
 impl TrackRecord {
     /// A record that ended for `reason`, or is alive where there is none. `iterations` is at most 255.
@@ -31,6 +34,18 @@ impl TrackRecord {
     /// A live record at a start position.
     pub fn start(x: f32, y: f32) -> TrackRecord {
         TrackRecord::new(x, y, 0.0, None, 0)
+    }
+
+    /// This record, moved to where `klt_anchor` found the patch about the seed under the map `linear`.
+    pub fn aligned(&self, [x, y]: [f32; 2], linear: [[f32; 2]; 2]) -> TrackRecord {
+        let [[a, b], [c, d]] = linear;
+        let zoom = (a * d - b * c).abs().sqrt();
+        TrackRecord { x, y, measure: zoom, status: (self.word() | ALIGNED) as f32 }
+    }
+
+    /// Whether the patch about its seed was found in the frame.
+    pub fn is_aligned(&self) -> bool {
+        self.word() & ALIGNED != 0
     }
 
     fn word(&self) -> u32 {

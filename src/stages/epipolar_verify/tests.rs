@@ -175,6 +175,12 @@ fn wrong_tracks_are_rejected_at_any_exported_size() {
         found.push((inliers, rejected));
     }
     assert_eq!(found[0], found[1]);
+
+    let options = EpipolarVerifyOptions { reject: false, ..Default::default() };
+    let mut stage = EpipolarVerify::new(options, &context(Some(1280))).unwrap();
+    let (_, rejected) =
+        verify_two(&mut stage, [keypoints(0, 160), keypoints(1, 160)], 1280, with_wrong_matches());
+    assert!(rejected.is_empty());
 }
 
 #[test]

@@ -38,6 +38,8 @@ fn frame_of(
             at_keyframe: start,
             seed_keyframe: 0,
             scale: 2.0,
+            zoom: 1.0,
+            aligned: true,
             descriptor: None,
             may_stand: false,
             claims: Vec::new(),

@@ -38,27 +38,31 @@ pub fn assign(tracks: &[Track], points: &[Point], size: (u32, u32), radius_px: f
 /// The matches that tracks give a keyframe.
 pub struct Claims {
     keyframe: u32,
-    matched_claims: Option<u32>,
+    matched_back: u32,
     pairs: BTreeMap<u32, Vec<KltMatch>>,
 }
 
 impl Claims {
-    /// None yet. A claim is matched with the track's first and with the latest `matched_claims`; none: with all.
-    pub fn new(keyframe: u32, matched_claims: Option<u32>) -> Claims {
-        Claims { keyframe, matched_claims, pairs: BTreeMap::new() }
+    /// None yet. A claim is matched with those of the track in each of the last `matched_back` keyframes, and 2, 4, 8 ...
+    /// times as many keyframes back.
+    pub fn new(keyframe: u32, matched_back: u32) -> Claims {
+        Claims { keyframe, matched_back, pairs: BTreeMap::new() }
     }
 
     /// Gives a track its claim on a keypoint of the keyframe.
     pub fn claim(&mut self, track: &mut Track, keypoint: u32) {
-        let n_latest = self.matched_claims.map_or(track.claims.len(), |n| n as usize);
-        let first_latest = track.claims.len().saturating_sub(n_latest);
-        for (index, earlier) in track.claims.iter().enumerate() {
-            if index == 0 || index >= first_latest {
+        for earlier in &track.claims {
+            if self.is_matched(self.keyframe - earlier.keyframe) {
                 let found = KltMatch { first: earlier.keypoint, second: keypoint, track: track.id };
                 self.pairs.entry(earlier.keyframe).or_default().push(found);
             }
         }
         track.claims.push(Claim { keyframe: self.keyframe, keypoint });
+    }
+
+    fn is_matched(&self, back: u32) -> bool {
+        back <= self.matched_back
+            || (back.is_multiple_of(self.matched_back) && (back / self.matched_back).is_power_of_two())
     }
 
     /// The pairs, ascending by earlier keyframe.
@@ -87,6 +91,8 @@ mod tests {
             at_keyframe: [x, y],
             seed_keyframe: 0,
             scale: 2.0,
+            zoom: 1.0,
+            aligned: true,
             descriptor: None,
             may_stand: false,
             claims,
@@ -125,7 +131,7 @@ mod tests {
     fn a_claim_matches_every_earlier_claim() {
         let mut tracks =
             [track(1, 5.0, 5.0, &[(0, 7), (2, 9)]), track(4, 8.0, 5.0, &[(2, 3)]), track(6, 9.0, 9.0, &[])];
-        let mut claims = Claims::new(3, None);
+        let mut claims = Claims::new(3, 3);
         tracks.iter_mut().zip([11, 13, 17]).for_each(|(track, keypoint)| claims.claim(track, keypoint));
         let m = |first, second, track| KltMatch { first, second, track };
         assert_eq!(
@@ -139,15 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_matches_the_first_and_the_latest_claims() {
-        let firsts = |matched_claims| {
-            let mut claims = Claims::new(9, matched_claims);
-            claims.claim(&mut track(1, 5.0, 5.0, &[(0, 7), (2, 9), (3, 1), (5, 4)]), 11);
-            claims.into_pairs().iter().map(|pair| pair.first).collect::<Vec<_>>()
+    fn a_claim_matches_the_latest_and_ever_farther_claims() {
+        let every: Vec<(u32, u32)> = (0..30).map(|keyframe| (keyframe, 100 + keyframe)).collect();
+        let back = |matched_back, claims: &[(u32, u32)]| {
+            let mut claims_of_keyframe = Claims::new(30, matched_back);
+            claims_of_keyframe.claim(&mut track(1, 5.0, 5.0, claims), 11);
+            claims_of_keyframe.into_pairs().iter().rev().map(|pair| 30 - pair.first).collect::<Vec<_>>()
         };
-        assert_eq!(firsts(None), [0, 2, 3, 5]);
-        assert_eq!(firsts(Some(9)), [0, 2, 3, 5]);
-        assert_eq!(firsts(Some(2)), [0, 3, 5]);
-        assert_eq!(firsts(Some(0)), [0]);
+        assert_eq!(back(1, &every), [1, 2, 4, 8, 16]);
+        assert_eq!(back(3, &every), [1, 2, 3, 6, 12, 24]);
+        assert_eq!(back(1000, &every), (1..=30).collect::<Vec<_>>());
+        assert_eq!(back(3, &[(2, 1), (6, 9), (18, 4), (26, 7), (28, 3)]), [2, 12, 24]);
     }
 }

@@ -20,13 +20,11 @@ pub struct Choice<'a> {
     pub distance_px: f32,
     /// Largest distance of the descriptors, of norm 1.
     pub descriptor_distance: f32,
-    /// Most tracks.
-    pub most: usize,
 }
 
 impl Choice<'_> {
     /// Tracks that become keypoints, `(track index, index in described)`: of those that are `described`, have not joined
-    /// and look as they did, the oldest; none too near to a keypoint of SIFT or of a track before it.
+    /// and look as they did, the older first; none too near to a keypoint of SIFT or of a track before it.
     ///
     /// `tracks` and `described` must be ascending by track.
     pub fn stand(&self, tracks: &[Track], described: &[TrackKeypoint]) -> Vec<(usize, usize)> {
@@ -36,9 +34,6 @@ impl Choice<'_> {
         let mut standing: HashMap<[i32; 2], Vec<[f32; 2]>> = HashMap::new();
         let mut chosen = Vec::new();
         for (at, TrackKeypoint { track, keypoint, descriptor }) in described.iter().enumerate() {
-            if chosen.len() == self.most {
-                break;
-            }
             let Ok(index) = tracks.binary_search_by_key(track, |track| track.id) else { continue };
             let here = [keypoint.x, keypoint.y];
             let [column, row] = here.map(|coordinate| (coordinate / self.distance_px) as i32);
@@ -77,6 +72,8 @@ mod tests {
             at_keyframe: [x, y],
             seed_keyframe: 0,
             scale: 2.0,
+            zoom: 1.0,
+            aligned: true,
             descriptor: None,
             may_stand: true,
             claims: Vec::new(),
@@ -97,18 +94,17 @@ mod tests {
         ]
         .into_iter()
         .unzip();
-        let of = |described: &[TrackKeypoint], distance_px, most| {
+        let of = |described: &[TrackKeypoint], distance_px| {
             let joined = [false, false, false, true, false, false];
             let positions = [[20.0, 11.0]];
-            choice(&joined, &positions, distance_px, most).stand(&tracks, described)
+            choice(&joined, &positions, distance_px).stand(&tracks, described)
         };
-        assert_eq!(of(&described, 1.0, 9), [(0, 0), (4, 4), (5, 5)]);
-        assert_eq!(of(&described, 0.5, 9), [(0, 0), (1, 1), (2, 2), (4, 4), (5, 5)]);
-        assert_eq!(of(&described, 8.0, 9), [(0, 0), (4, 4)]);
-        assert_eq!(of(&described, 1.0, 2), [(0, 0), (4, 4)]);
+        assert_eq!(of(&described, 1.0), [(0, 0), (4, 4), (5, 5)]);
+        assert_eq!(of(&described, 0.5), [(0, 0), (1, 1), (2, 2), (4, 4), (5, 5)]);
+        assert_eq!(of(&described, 8.0), [(0, 0), (4, 4)]);
         // Those that are not described, or ended since.
-        assert_eq!(of(&described[4..], 1.0, 9), [(4, 0), (5, 1)]);
-        assert_eq!(of(&[track(4, 5.0, 5.0).1], 1.0, 9), []);
+        assert_eq!(of(&described[4..], 1.0), [(4, 0), (5, 1)]);
+        assert_eq!(of(&[track(4, 5.0, 5.0).1], 1.0), []);
     }
 
     #[test]
@@ -122,7 +118,7 @@ mod tests {
         };
         for (before, stands) in [(None, true), (shifted(64), true), (shifted(65), false)] {
             seen.descriptor = before;
-            let choice = choice(&[false], &[], 1.0, 9);
+            let choice = choice(&[false], &[], 1.0);
             assert_eq!(
                 choice.stand(std::slice::from_ref(&seen), std::slice::from_ref(&described)).len(),
                 stands as usize
@@ -130,12 +126,7 @@ mod tests {
         }
     }
 
-    fn choice<'a>(
-        joined: &'a [bool],
-        positions: &'a [[f32; 2]],
-        distance_px: f32,
-        most: usize,
-    ) -> Choice<'a> {
-        Choice { joined, positions, size: (64, 48), distance_px, descriptor_distance: 0.25, most }
+    fn choice<'a>(joined: &'a [bool], positions: &'a [[f32; 2]], distance_px: f32) -> Choice<'a> {
+        Choice { joined, positions, size: (64, 48), distance_px, descriptor_distance: 0.25 }
     }
 }

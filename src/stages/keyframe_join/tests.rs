@@ -46,6 +46,8 @@ fn track(id: u32, x: f32, y: f32, claims: Vec<Claim>) -> Track {
         at_keyframe: [0.0, 0.0],
         seed_keyframe: 0,
         scale: 2.0,
+        zoom: 1.0,
+        aligned: true,
         descriptor: None,
         may_stand: false,
         claims,
@@ -174,12 +176,11 @@ fn standing_frame(tracks: Vec<Track>, keyframe: u32, keypoints: Vec<Keypoint>) -
 
 #[test]
 fn a_track_without_a_keypoint_becomes_one_and_others_share_theirs() {
-    let options = KeyframeJoinOptions { stand_after_keyframes: 1, ..Default::default() };
     let seen = |keypoint| vec![Claim { keyframe: 0, keypoint }];
     let tracks = vec![track(1, 100.0, 100.0, seen(7)), track(2, 200.4, 100.0, seen(8))];
     let keypoints = vec![keypoint(50.0, 50.0, 0.0), keypoint(200.0, 100.0, 0.5)];
     let input = standing_frame(tracks.clone(), 1, keypoints);
-    let (joined, table) = stage(options).fire((input, Verdict::default())).unwrap();
+    let (joined, table) = stage(KeyframeJoinOptions::default()).fire((input, Verdict::default())).unwrap();
     let (keyframe, pairs) = joined.keyframe.unwrap();
     assert_eq!((keyframe.joined, keyframe.track_keypoints), (1, 1));
     assert_eq!(keyframe.features.keypoints.len(), 3);
@@ -194,25 +195,21 @@ fn a_track_without_a_keypoint_becomes_one_and_others_share_theirs() {
 
 #[test]
 fn a_track_beside_a_keypoint_that_another_joined_does_not_become_one() {
-    let options = KeyframeJoinOptions { stand_after_keyframes: 1, ..Default::default() };
     let tracks = vec![track(2, 100.4, 100.0, vec![]), track(3, 99.8, 100.0, vec![])];
     let input = standing_frame(tracks, 1, vec![keypoint(100.0, 100.0, 0.0)]);
-    let (joined, _) = stage(options).fire((input, Verdict::default())).unwrap();
+    let (joined, _) = stage(KeyframeJoinOptions::default()).fire((input, Verdict::default())).unwrap();
     let (keyframe, _) = joined.keyframe.unwrap();
     assert_eq!((keyframe.joined, keyframe.track_keypoints), (1, 0));
 }
 
 #[test]
-fn a_track_earns_a_keypoint_by_the_keyframes_it_crosses() {
-    let may_stand = |stand_after_keyframes: u32, now: u32| {
-        let options = KeyframeJoinOptions { stand_after_keyframes, ..Default::default() };
-        let input = frame(vec![track(1, 100.0, 100.0, vec![])], Some((now, vec![], None)));
-        stage(options).fire((input, Verdict::default())).unwrap().1.tracks[0].may_stand
-    };
-    // Seeded at keyframe 0; what is decided at a keyframe holds for the next.
-    assert_eq!([0, 1, 2, 3].map(|now| may_stand(3, now)), [false, false, true, true]);
-    assert_eq!([0, 1].map(|now| may_stand(1, now)), [true, true]);
-    assert_eq!([0, 1, 50].map(|now| may_stand(0, now)), [false; 3]);
+fn tracks_may_become_keypoints_where_that_is_asked() {
+    for whole_tracks in [true, false] {
+        let options = KeyframeJoinOptions { whole_tracks, ..Default::default() };
+        let input = frame(vec![track(1, 100.0, 100.0, vec![])], Some((1, vec![], None)));
+        let (_, table) = stage(options).fire((input, Verdict::default())).unwrap();
+        assert_eq!(table.tracks[0].may_stand, whole_tracks);
+    }
 }
 
 #[test]
@@ -236,10 +233,10 @@ fn options_outside_their_range_are_named() {
     let defaults = KeyframeJoinOptions::default;
     let radius = error(KeyframeJoinOptions { join_radius_px: 9.0, ..defaults() });
     assert_eq!(radius, "keyframe_join.join_radius_px is 9, but must be 0.1..=8");
-    let distance = error(KeyframeJoinOptions { stand_distance_px: f32::NAN, ..defaults() });
-    assert!(distance.starts_with("keyframe_join.stand_distance_px is NaN"), "{distance}");
-    let most = error(KeyframeJoinOptions { max_standing: 9000, ..defaults() });
-    assert_eq!(most, "keyframe_join.max_standing is 9000, but must be 0..=8192");
+    let distance = error(KeyframeJoinOptions { descriptor_distance: f32::NAN, ..defaults() });
+    assert!(distance.starts_with("keyframe_join.descriptor_distance is NaN"), "{distance}");
+    let back = error(KeyframeJoinOptions { matched_back: 0, ..defaults() });
+    assert_eq!(back, "keyframe_join.matched_back is 0, but must be 1..=10000");
 }
 
 #[test]
