@@ -116,19 +116,20 @@ class Run:
         path = self.folder / f"{mapper}-{seed}-{version}.json"
         record = json.loads((self.folder / "run.json").read_text())
         pair = record.get("initial_pair") if mapper == "incremental" else None
-        words = [sys.executable, HERE / "mapping.py", self.folder / "database.db", mapper, seed]
-        words += ["--pair", pair["first"], pair["second"]] if pair else []
-
-        def result():
-            done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError(f"{mapper} mapper, seed {seed}: {done.stderr.strip().splitlines()[-1:]}")
-            return json.loads(done.stdout.splitlines()[-1])
-
-        mapped = cached(path, result)
+        mapped = cached(path, lambda: map_database(self.folder / "database.db", mapper, seed, pair))
         numbers = {frame["image"]: frame["frame"] for frame in record["frames"] if frame["image"]}
         poses = self.footage.truth(list(numbers.values())).poses
         return mapped | against_truth({numbers[name]: pose for name, pose in mapped.get("poses", {}).items()}, poses)
+
+
+def map_database(database, mapper, seed, pair):
+    """What mapping.py says of a database; `pair`: as run.json names it, or none."""
+    words = [sys.executable, HERE / "mapping.py", database, mapper, seed]
+    words += ["--pair", pair["first"], pair["second"]] if pair else []
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{mapper} mapper, seed {seed}: {done.stderr.strip().splitlines()[-1:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def number(value, digits=2):
