@@ -15,6 +15,7 @@ struct Params {
     max_iterations: u32,
     epsilon_px: f32,
     min_ncc: f32,
+    seen_ncc: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -238,6 +239,17 @@ fn after(warp: Warp, step: Step, length: f32) -> Warp {
     return Warp(warp.at - moved, linear);
 }
 
+// The record, moved to where the patch was found; where it is seen, its measure is how many times as large.
+fn moved_record(record: TrackRecord, found: Warp, is_seen: bool) -> TrackRecord {
+    let moved = TrackRecord(found.at.x, found.at.y, record.measure, record.status);
+    let rows = found.linear;
+    let zoom = sqrt(abs(rows[0].x * rows[1].y - rows[0].y * rows[1].x));
+    if is_seen {
+        return seen_record(moved, zoom);
+    }
+    return moved;
+}
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let track = params.first + group.x;
@@ -282,7 +294,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         var found = start;
         if is_taken {
             found = warp;
-            records[track] = aligned_record(record, warp.at, warp.linear);
+            records[track] = moved_record(record, warp, correlation >= params.seen_ncc);
         }
         let a = found.linear[0];
         let b = found.linear[1];

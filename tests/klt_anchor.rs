@@ -16,7 +16,7 @@ const IDENTITY: [[f32; 2]; 2] = [[1.0, 0.0], [0.0, 1.0]];
 const WINDOW_PX: usize = 15;
 const PATCH: PatchParams = PatchParams { window_px: WINDOW_PX, min_eigen: 1e-6 };
 const DEFAULTS: AnchorParams =
-    AnchorParams { window_px: WINDOW_PX, max_iterations: 10, epsilon_px: 0.1, min_ncc: 0.8 };
+    AnchorParams { window_px: WINDOW_PX, max_iterations: 10, epsilon_px: 0.1, min_ncc: 0.8, seen_ncc: 0.95 };
 /// Goes on until rounding is what is left.
 const EXACT: AnchorParams = AnchorParams { max_iterations: 100, epsilon_px: 1e-4, ..DEFAULTS };
 

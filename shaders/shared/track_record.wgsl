@@ -1,5 +1,5 @@
 // A track's record: `TrackRecord` on the host. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bit
-// 5 aligned with its seed, bits 16-23 iterations at level 0.
+// 5 shows its seed, bits 16-23 iterations at level 0.
 struct TrackRecord {
     x: f32,
     y: f32,
@@ -33,11 +33,9 @@ fn track_record(x: f32, y: f32, measure: f32, reason: u32, iterations: u32) -> T
     return TrackRecord(x, y, measure, f32(word | (iterations << 16u)));
 }
 
-const ALIGNED = 32u;
+const SEEN = 32u;
 
-// The record, moved to where the patch about its seed was found under the map with these rows; its measure is how many
-// times as large the patch is seen.
-fn aligned_record(record: TrackRecord, at: vec2f, rows: mat2x2f) -> TrackRecord {
-    let zoom = sqrt(abs(rows[0].x * rows[1].y - rows[0].y * rows[1].x));
-    return TrackRecord(at.x, at.y, zoom, f32(u32(record.status) | ALIGNED));
+// The record of a track that shows the patch about its seed, `zoom` times as large.
+fn seen_record(record: TrackRecord, zoom: f32) -> TrackRecord {
+    return TrackRecord(record.x, record.y, zoom, f32(u32(record.status) | SEEN));
 }

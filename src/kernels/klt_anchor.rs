@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use self::sampler::Sampler;
 pub use self::shader::{KltAnchorParams, SHADER, kernel};
 use super::klt_patch::{PatchSums, TemplateSums, chunks};
+use super::klt_track::TrackRecord;
 use crate::numerics::vectorized;
 use crate::picture::GrayImage;
 
@@ -28,6 +29,8 @@ pub struct AnchorParams {
     pub epsilon_px: f32,
     /// Smallest weighted correlation of patch and window.
     pub min_ncc: f32,
+    /// Smallest one at which the window is said to show what the patch shows.
+    pub seen_ncc: f32,
 }
 
 /// Where a slot's window lies and how it is deformed, eight f32: the sample `offset` from the seed is seen at (x, y) +
@@ -56,6 +59,16 @@ impl AnchorRecord {
     /// Whether the slot is to be aligned.
     pub fn is_active(&self) -> bool {
         self.status as u32 & 1 == 1
+    }
+
+    /// The track's record, moved to where the patch was found; it is seen where both correlate by `seen_ncc` or more.
+    pub fn moved(&self, record: &TrackRecord, seen_ncc: f32) -> TrackRecord {
+        let at = TrackRecord { x: self.x, y: self.y, ..*record };
+        let [[a, b], [c, d]] = self.linear;
+        match self.correlation >= seen_ncc {
+            true => at.seen((a * d - b * c).abs().sqrt()),
+            false => at,
+        }
     }
 
     /// Whether the alignment was taken.

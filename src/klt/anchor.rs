@@ -47,7 +47,7 @@ impl Anchors {
             let aligned = &self.aligned[slot];
             if aligned.is_taken() {
                 self.linear[slot] = aligned.linear;
-                *record = record.aligned([aligned.x, aligned.y], aligned.linear);
+                *record = aligned.moved(record, params.seen_ncc);
             }
         }
     }

@@ -51,6 +51,9 @@ pub struct KltPushOptions {
     pub anchor_iterations: Option<u32>,
     /// A step that moves the patch's centre and rim less than this ends it, above 0. Larger is faster and coarser.
     pub anchor_epsilon_px: Option<f32>,
+    /// Smallest correlation with that patch at which a track is said to show what its seed shows, -1..=1. Larger says so of
+    /// fewer, and of fewer wrong ones.
+    pub anchor_ncc: Option<f32>,
 }
 
 /// An option of the tracker is out of range.
@@ -89,7 +92,8 @@ impl KltPushOptions {
             (3..=MAX_PATCH_PX as u32).contains(&v) && v % 2 == 1
         })?;
         check("anchor_iterations", self.anchor_iterations, "1..=255", |v| (1..=255).contains(&v))?;
-        check("anchor_epsilon_px", self.anchor_epsilon_px, "above 0", |v| v > 0.0 && v.is_finite())
+        check("anchor_epsilon_px", self.anchor_epsilon_px, "above 0", |v| v > 0.0 && v.is_finite())?;
+        check("anchor_ncc", self.anchor_ncc, "-1..=1", |v| (-1.0..=1.0).contains(&v))
     }
 
     /// The options for pictures of `width` x `height` pixels.
@@ -117,6 +121,7 @@ impl KltPushOptions {
                 .min(largest_window(width, height)),
             anchor_iterations: self.anchor_iterations.unwrap_or(preset.anchor_iterations),
             anchor_epsilon_px: self.anchor_epsilon_px.unwrap_or(preset.anchor_epsilon_px),
+            anchor_ncc: self.anchor_ncc.unwrap_or(preset.anchor_ncc),
         }
     }
 }
@@ -168,6 +173,8 @@ pub struct KltOptions {
     pub anchor_iterations: u32,
     /// Motion of the patch's centre and rim in the last step.
     pub anchor_epsilon_px: f32,
+    /// Correlation with the patch of a track that shows what its seed shows.
+    pub anchor_ncc: f32,
 }
 
 impl KltOptions {
@@ -192,6 +199,7 @@ impl KltOptions {
             anchor_window_px: 15.min(largest_window(width, height)),
             anchor_iterations: 10,
             anchor_epsilon_px: 0.1,
+            anchor_ncc: 0.95,
         }
     }
 
@@ -218,6 +226,7 @@ impl KltOptions {
             max_iterations: self.anchor_iterations,
             epsilon_px: self.anchor_epsilon_px,
             min_ncc: self.min_ncc,
+            seen_ncc: self.anchor_ncc,
         }
     }
 }
@@ -303,7 +312,9 @@ mod tests {
         {
             assert!(wrong(text).is_err(), "{text}");
         }
-        for text in ["anchor_window_px = 33", "anchor_iterations = 0", "anchor_epsilon_px = 0.0"] {
+        for text in
+            ["anchor_window_px = 33", "anchor_iterations = 0", "anchor_epsilon_px = 0.0", "anchor_ncc = 1.1"]
+        {
             assert!(wrong(text).is_err(), "{text}");
         }
         for text in ["forward_backward_px = 0.0", "min_ncc = nan", "epsilon_px = inf", "window_px = 65"] {

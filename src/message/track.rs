@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Descriptor;
-
 /// Why a track ended. The numbers are those of the status word, tracks.csv and run.json.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,12 +73,10 @@ pub struct Track {
     /// Gaussian scale sigma in analysis pixels: that of the keypoint it was seeded at or joined last, as large as it is
     /// seen now.
     pub scale: f32,
-    /// How many times as large as at its seed it was seen when it was last aligned with it.
+    /// How many times as large as at its seed, when it last showed that.
     pub zoom: f32,
-    /// Whether the latest frame shows what its seed shows: always so where tracks are not aligned with their seeds.
-    pub aligned: bool,
-    /// The descriptor of that keypoint; of a corner its own first keypoint's.
-    pub descriptor: Option<Box<Descriptor>>,
+    /// Whether the latest frame shows what its seed shows; always where tracks are not aligned with their seeds.
+    pub seen: bool,
     /// Whether it may become a keypoint of its own at the next keyframe: it is described there.
     pub may_stand: bool,
     /// Its keypoints so far, oldest first (the seed's included).

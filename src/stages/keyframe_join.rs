@@ -36,9 +36,6 @@ pub struct KeyframeJoinOptions {
     /// Whether a track that finds no keypoint to join becomes one where it is. Without, it joins where SIFT finds its point
     /// again, and most tracks do not.
     pub whole_tracks: bool,
-    /// Farthest that a whole track's descriptor may be from that of the keypoint it was seeded at or joined last, both of
-    /// norm 1, 0..=2. Smaller makes fewer keypoints, and fewer wrong ones.
-    pub descriptor_distance: f32,
     /// Keyframes before that a track's keypoint is matched with its keypoints in, 1..=10000; and those 2, 4, 8 ... times
     /// as far back. More makes more pairs for the mapper, and hardly more of them that tell it something.
     pub matched_back: u32,
@@ -46,13 +43,7 @@ pub struct KeyframeJoinOptions {
 
 impl Default for KeyframeJoinOptions {
     fn default() -> Self {
-        KeyframeJoinOptions {
-            join_radius_px: 0.5,
-            fill_ins: true,
-            whole_tracks: true,
-            descriptor_distance: 0.7,
-            matched_back: 10,
-        }
+        KeyframeJoinOptions { join_radius_px: 0.5, fill_ins: true, whole_tracks: true, matched_back: 10 }
     }
 }
 
@@ -60,7 +51,6 @@ impl KeyframeJoinOptions {
     fn check(&self) -> Result<(), KeyframeJoinOptionError> {
         let checks = [
             ("join_radius_px", self.join_radius_px as f64, 0.1..=8.0, "0.1..=8"),
-            ("descriptor_distance", self.descriptor_distance as f64, 0.0..=2.0, "0..=2"),
             ("matched_back", self.matched_back as f64, 1.0..=1e4, "1..=10000"),
         ];
         for (option, value, allowed, range) in checks {
@@ -111,13 +101,11 @@ impl KeyframeJoin {
             let (track, point) = (&mut table.tracks[track], &points[point]);
             claims.claim(track, point.keypoint);
             (track.age, track.scale) = (0, point.scale);
-            track.descriptor = Some(Box::new(kept.features.descriptors[point.keypoint as usize]));
         }
         let standing = self.standing(&table.tracks, &assigned, &kept.track_keypoints, &points, sizes);
         for &(track, of_track) in &standing {
             let (track, of_track) = (&mut table.tracks[track], &kept.track_keypoints[of_track]);
             claims.claim(track, push_keypoint(&mut kept.features, of_track));
-            track.descriptor.get_or_insert_with(|| Box::new(of_track.descriptor));
         }
         for track in &mut table.tracks {
             track.at_keyframe = [track.x, track.y];
@@ -135,13 +123,7 @@ impl KeyframeJoin {
             (woven.seeds, woven.fill_ins) = self.refresh(
                 table,
                 tracker,
-                Refresh {
-                    points: &points,
-                    features: &kept.features,
-                    claimed: &claimed,
-                    sizes,
-                    keyframe: kept.keyframe,
-                },
+                Refresh { points: &points, claimed: &claimed, sizes, keyframe: kept.keyframe },
             )?;
         }
         for track in &mut table.tracks {
@@ -167,7 +149,6 @@ impl KeyframeJoin {
             positions: &positions,
             size: sizes.analysis,
             distance_px: sizes.scaled(self.options.join_radius_px),
-            descriptor_distance: self.options.descriptor_distance,
         };
         choice.stand(tracks, described)
     }
@@ -218,7 +199,6 @@ struct Woven {
 /// Where new tracks are sought.
 struct Refresh<'a> {
     points: &'a [Point],
-    features: &'a Features,
     claimed: &'a [bool],
     sizes: Sizes,
     keyframe: u32,
@@ -269,8 +249,7 @@ fn push_track(table: &mut TrackTable, [x, y]: [f32; 2], at: &Refresh, point: Opt
         seed_keyframe: at.keyframe,
         scale: point.map_or(at.sizes.scaled(CORNER_SCALE_PX), |point| point.scale),
         zoom: 1.0,
-        aligned: true,
-        descriptor: point.map(|point| Box::new(at.features.descriptors[point.keypoint as usize])),
+        seen: true,
         may_stand: false,
         claims: point.map(claim).into_iter().collect(),
     });

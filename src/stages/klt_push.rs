@@ -95,9 +95,9 @@ fn advance(tracks: Vec<Track>, records: &[TrackRecord], options: &KltOptions) ->
 /// The track where its record says it is.
 fn moved(track: Track, record: &TrackRecord, options: &KltOptions) -> Track {
     let TrackRecord { x, y, measure, .. } = *record;
-    let zoom = if record.is_aligned() { measure } else { track.zoom };
+    let zoom = if record.is_seen() { measure } else { track.zoom };
     let scale = track.scale * (zoom / track.zoom);
-    Track { x, y, zoom, scale, aligned: record.is_aligned() || !options.anchor, ..track }
+    Track { x, y, zoom, scale, seen: record.is_seen() || !options.anchor, ..track }
 }
 
 #[cfg(test)]
@@ -148,8 +148,7 @@ mod tests {
             seed_keyframe: 0,
             scale: 2.0,
             zoom: 1.0,
-            aligned: true,
-            descriptor: None,
+            seen: true,
             may_stand: false,
             claims: Vec::new(),
         };
@@ -247,18 +246,18 @@ mod tests {
             }
         };
         let tracks = turn(KltPushOptions::default(), 12, rejoin);
-        let aligned = tracks.tracks.iter().filter(|track| track.aligned);
+        let seen = tracks.tracks.iter().filter(|track| track.seen);
         let off = |track: &Track| {
             let (zoom, since) = (track.zoom / 1.02f32.powi(12), track.scale / (5.0 * 1.02f32.powi(6)));
             (zoom - 1.0).abs().max((since - 1.0).abs())
         };
-        let mut off: Vec<f32> = aligned.map(off).collect();
+        let mut off: Vec<f32> = seen.map(off).collect();
         off.sort_by(f32::total_cmp);
         assert!(off.len() >= 40 && off[off.len() / 2] < 0.02, "{off:?}");
 
         // Nothing is known where tracks are not aligned, and nothing asked.
         let free = turn(KltPushOptions { anchor: Some(false), ..Default::default() }, 12, rejoin);
-        assert!(free.tracks.iter().all(|track| track.aligned && track.zoom == 1.0 && track.scale == 5.0));
+        assert!(free.tracks.iter().all(|track| track.seen && track.zoom == 1.0 && track.scale == 5.0));
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Stage for SiftExtract {
         let featured =
             |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
                 let standing: Vec<&Track> =
-                    tracks.tracks.iter().filter(|track| track.may_stand && track.aligned).collect();
+                    tracks.tracks.iter().filter(|track| track.may_stand && track.seen).collect();
                 let place = |track: &&Track| Place { x: track.x, y: track.y, scale: track.scale };
                 let places: Vec<Place> = standing.iter().map(place).collect();
                 let (features, described) = self.extractor.extract_with(&kept.gray, &places)?;
@@ -66,7 +66,7 @@ mod tests {
             .iter_mut()
             .enumerate()
             .for_each(|(i, value)| *value = (i % 64 / 8 + i / 64 / 8) as f32 % 2.0);
-        let track = |(id, may_stand, aligned)| Track {
+        let track = |(id, may_stand, seen)| Track {
             id,
             x: 20.5,
             y: 24.25,
@@ -75,8 +75,7 @@ mod tests {
             seed_keyframe: 0,
             scale: 2.0,
             zoom: 1.0,
-            aligned,
-            descriptor: None,
+            seen,
             may_stand,
             claims: Vec::new(),
         };

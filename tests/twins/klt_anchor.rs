@@ -238,7 +238,7 @@ impl Before {
         for (record, slot) in records.iter_mut().zip(slots).filter(|(record, _)| record.is_alive()) {
             anchors[slot] = aligned[slot];
             if aligned[slot].is_taken() {
-                *record = record.aligned([aligned[slot].x, aligned[slot].y], aligned[slot].linear);
+                *record = aligned[slot].moved(record, params.seen_ncc);
             }
         }
         (records, anchors)

@@ -17,7 +17,7 @@ pub const SHADER: KernelSource = KernelSource {
     ),
     workgroup: [16, 1, 1],
     params: params_layout!(
-        KltAnchorParams: begin, first, width, height, window_px, max_iterations, epsilon_px, min_ncc
+        KltAnchorParams: begin, first, width, height, window_px, max_iterations, epsilon_px, min_ncc, seen_ncc
     ),
     bindings: &[
         Binding::read("window"),
@@ -50,6 +50,8 @@ pub struct KltAnchorParams {
     pub epsilon_px: f32,
     /// As in `AnchorParams`.
     pub min_ncc: f32,
+    /// As in `AnchorParams`.
+    pub seen_ncc: f32,
 }
 
 impl KltAnchorParams {
@@ -60,7 +62,8 @@ impl KltAnchorParams {
         begin: usize,
         first: usize,
     ) -> KltAnchorParams {
-        let AnchorParams { window_px, max_iterations, epsilon_px, min_ncc } = options.anchor_params();
+        let AnchorParams { window_px, max_iterations, epsilon_px, min_ncc, seen_ncc } =
+            options.anchor_params();
         KltAnchorParams {
             begin: begin as u32,
             first: first as u32,
@@ -70,6 +73,7 @@ impl KltAnchorParams {
             max_iterations,
             epsilon_px,
             min_ncc,
+            seen_ncc,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::message::EndReason;
 
-/// A track's record, four f32. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bit 5 aligned with its
+/// A track's record, four f32. The status is an exact integer: bit 0 alive, bits 1-4 end reason, bit 5 shows its
 /// seed, bits 16-23 iterations at level 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -12,13 +12,13 @@ pub struct TrackRecord {
     /// See `x`.
     pub y: f32,
     /// Correlation (from `klt_track`), forward-backward error in pixels (from `klt_check`), or how many times as large the
-    /// patch about the seed is seen (from `klt_anchor`, of a record that is aligned).
+    /// patch about the seed is seen (from `klt_anchor`, of a record that shows its seed).
     pub measure: f32,
     /// Status word.
     pub status: f32,
 }
 
-const ALIGNED: u32 = 1 << 5;
+const SEEN: u32 = 1 << 5;
 
 impl TrackRecord {
     /// A record that ended for `reason`, or is alive where there is none. `iterations` is at most 255.
@@ -36,16 +36,14 @@ impl TrackRecord {
         TrackRecord::new(x, y, 0.0, None, 0)
     }
 
-    /// This record, moved to where `klt_anchor` found the patch about the seed under the map `linear`.
-    pub fn aligned(&self, [x, y]: [f32; 2], linear: [[f32; 2]; 2]) -> TrackRecord {
-        let [[a, b], [c, d]] = linear;
-        let zoom = (a * d - b * c).abs().sqrt();
-        TrackRecord { x, y, measure: zoom, status: (self.word() | ALIGNED) as f32 }
+    /// This record of a track that shows the patch about its seed, `zoom` times as large.
+    pub fn seen(&self, zoom: f32) -> TrackRecord {
+        TrackRecord { measure: zoom, status: (self.word() | SEEN) as f32, ..*self }
     }
 
-    /// Whether the patch about its seed was found in the frame.
-    pub fn is_aligned(&self) -> bool {
-        self.word() & ALIGNED != 0
+    /// Whether the frame shows the patch about its seed.
+    pub fn is_seen(&self) -> bool {
+        self.word() & SEEN != 0
     }
 
     fn word(&self) -> u32 {

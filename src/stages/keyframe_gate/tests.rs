@@ -39,8 +39,7 @@ fn frame_of(
             seed_keyframe: 0,
             scale: 2.0,
             zoom: 1.0,
-            aligned: true,
-            descriptor: None,
+            seen: true,
             may_stand: false,
             claims: Vec::new(),
         }

@@ -92,8 +92,7 @@ mod tests {
             seed_keyframe: 0,
             scale: 2.0,
             zoom: 1.0,
-            aligned: true,
-            descriptor: None,
+            seen: true,
             may_stand: false,
             claims,
         }

@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 
 use super::points::{Buckets, distance2};
-use crate::message::{Descriptor, Track, TrackKeypoint};
-
-/// Norm of a descriptor.
-const DESCRIPTOR_NORM: f32 = 512.0;
+use crate::message::{Track, TrackKeypoint};
 
 /// What decides which tracks become keypoints.
 pub struct Choice<'a> {
@@ -18,13 +15,11 @@ pub struct Choice<'a> {
     pub size: (u32, u32),
     /// Least distance to another keypoint.
     pub distance_px: f32,
-    /// Largest distance of the descriptors, of norm 1.
-    pub descriptor_distance: f32,
 }
 
 impl Choice<'_> {
-    /// Tracks that become keypoints, `(track index, index in described)`: of those that are `described`, have not joined
-    /// and look as they did, the older first; none too near to a keypoint of SIFT or of a track before it.
+    /// Tracks that become keypoints, `(track index, index in described)`: of those that are `described` and have
+    /// not joined, the older first; none too near to a keypoint of SIFT or of a track before it.
     ///
     /// `tracks` and `described` must be ascending by track.
     pub fn stand(&self, tracks: &[Track], described: &[TrackKeypoint]) -> Vec<(usize, usize)> {
@@ -33,7 +28,7 @@ impl Choice<'_> {
         // What stands already, by cells of the distance.
         let mut standing: HashMap<[i32; 2], Vec<[f32; 2]>> = HashMap::new();
         let mut chosen = Vec::new();
-        for (at, TrackKeypoint { track, keypoint, descriptor }) in described.iter().enumerate() {
+        for (at, TrackKeypoint { track, keypoint, .. }) in described.iter().enumerate() {
             let Ok(index) = tracks.binary_search_by_key(track, |track| track.id) else { continue };
             let here = [keypoint.x, keypoint.y];
             let [column, row] = here.map(|coordinate| (coordinate / self.distance_px) as i32);
@@ -41,20 +36,12 @@ impl Choice<'_> {
             let mut others = cells.filter_map(|cell| standing.get(&cell)).flatten();
             let is_free = !sift.near(here).any(|i| is_near(self.positions[i], here))
                 && !others.any(|other| is_near(*other, here));
-            if !self.joined[index] && is_free && self.looks_alike(&tracks[index], descriptor) {
+            if !self.joined[index] && is_free {
                 standing.entry([column, row]).or_default().push(here);
                 chosen.push((index, at));
             }
         }
         chosen
-    }
-
-    fn looks_alike(&self, track: &Track, descriptor: &Descriptor) -> bool {
-        let bound = DESCRIPTOR_NORM * self.descriptor_distance;
-        track.descriptor.as_ref().is_none_or(|before| {
-            let differences = before.iter().zip(descriptor).map(|(a, b)| a.abs_diff(*b) as u32);
-            differences.map(|difference| difference * difference).sum::<u32>() as f32 <= bound * bound
-        })
     }
 }
 
@@ -73,8 +60,7 @@ mod tests {
             seed_keyframe: 0,
             scale: 2.0,
             zoom: 1.0,
-            aligned: true,
-            descriptor: None,
+            seen: true,
             may_stand: true,
             claims: Vec::new(),
         };
@@ -107,26 +93,7 @@ mod tests {
         assert_eq!(of(&[track(4, 5.0, 5.0).1], 1.0), []);
     }
 
-    #[test]
-    fn a_track_that_looks_otherwise_does_not_stand() {
-        let (mut seen, described) = track(1, 10.0, 10.0);
-        // 64 bins of 16 are a quarter of the norm.
-        let shifted = |bins: usize| {
-            let mut before = described.descriptor;
-            before[..bins].fill(16);
-            Some(Box::new(before))
-        };
-        for (before, stands) in [(None, true), (shifted(64), true), (shifted(65), false)] {
-            seen.descriptor = before;
-            let choice = choice(&[false], &[], 1.0);
-            assert_eq!(
-                choice.stand(std::slice::from_ref(&seen), std::slice::from_ref(&described)).len(),
-                stands as usize
-            );
-        }
-    }
-
     fn choice<'a>(joined: &'a [bool], positions: &'a [[f32; 2]], distance_px: f32) -> Choice<'a> {
-        Choice { joined, positions, size: (64, 48), distance_px, descriptor_distance: 0.25 }
+        Choice { joined, positions, size: (64, 48), distance_px }
     }
 }

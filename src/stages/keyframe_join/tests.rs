@@ -47,8 +47,7 @@ fn track(id: u32, x: f32, y: f32, claims: Vec<Claim>) -> Track {
         seed_keyframe: 0,
         scale: 2.0,
         zoom: 1.0,
-        aligned: true,
-        descriptor: None,
+        seen: true,
         may_stand: false,
         claims,
     }
@@ -233,8 +232,6 @@ fn options_outside_their_range_are_named() {
     let defaults = KeyframeJoinOptions::default;
     let radius = error(KeyframeJoinOptions { join_radius_px: 9.0, ..defaults() });
     assert_eq!(radius, "keyframe_join.join_radius_px is 9, but must be 0.1..=8");
-    let distance = error(KeyframeJoinOptions { descriptor_distance: f32::NAN, ..defaults() });
-    assert!(distance.starts_with("keyframe_join.descriptor_distance is NaN"), "{distance}");
     let back = error(KeyframeJoinOptions { matched_back: 0, ..defaults() });
     assert_eq!(back, "keyframe_join.matched_back is 0, but must be 1..=10000");
 }
