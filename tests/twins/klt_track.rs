@@ -225,7 +225,7 @@ pub fn pushes_are_the_twins(shared: &Gpu) -> Outcome {
         ("n_selected", 4),
         // In either slot two dispatches of levels, the gradients and the map; tracks; patches and alignment; two of the largest,
         // one at points; the selection.
-        ("parameters", 2 * (2 * 200 + 200 + 16) + 252 + 24 + 32 + 2 * 4 + 12 + 16 + 20 + 12 + 4 + 4),
+        ("parameters", 2 * (2 * 200 + 200 + 16) + 252 + 24 + 36 + 2 * 4 + 12 + 16 + 20 + 12 + 4 + 4),
         ("patch_samples", 3 * 4 * 240 * n_tracks),
         ("patch_sums", 208 * n_tracks),
         ("picks", 12 * n_cells),
