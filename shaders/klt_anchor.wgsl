@@ -1,7 +1,8 @@
 // Aligns tracks' windows with the patches about their seeds, under an affine map, gain and offset projected out.
 //
 // Level 0 of the frame begins at `begin` of the pyramid; positions in pixels, centres at integers. A live record that is
-// taken gets its new position, its slot the map; what lies outside of the picture does not count.
+// taken gets its new position and, where the patch is seen there, a bit that says so and how many times as large; its
+// slot gets the map. What lies outside of the picture does not count.
 // One workgroup: one track, LANES lanes. Lane i holds samples i, i + LANES, ... of the window, row by row, and its share of
 // every sum; all lanes then make the same step.
 // Same bits as the twin with sixteen lanes where the device does not fuse.
@@ -240,12 +241,12 @@ fn after(warp: Warp, step: Step, length: f32) -> Warp {
 }
 
 // The record, moved to where the patch was found; where it is seen, its measure is how many times as large.
-fn moved_record(record: TrackRecord, found: Warp, is_seen: bool) -> TrackRecord {
+fn moved_record(record: TrackRecord, found: Warp, correlation: f32) -> TrackRecord {
     let moved = TrackRecord(found.at.x, found.at.y, record.measure, record.status);
     let rows = found.linear;
-    let zoom = sqrt(abs(rows[0].x * rows[1].y - rows[0].y * rows[1].x));
-    if is_seen {
-        return seen_record(moved, zoom);
+    let area = rows[0].x * rows[1].y - rows[0].y * rows[1].x;
+    if correlation >= params.seen_ncc && area > 0.0 {
+        return seen_record(moved, sqrt(area));
     }
     return moved;
 }
@@ -294,7 +295,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         var found = start;
         if is_taken {
             found = warp;
-            records[track] = moved_record(record, warp, correlation >= params.seen_ncc);
+            records[track] = moved_record(record, warp, correlation);
         }
         let a = found.linear[0];
         let b = found.linear[1];

@@ -212,7 +212,7 @@ pub static STAGES: &[StageRow] = &[
         name: "keyframe_join",
         takes: takes::<KeyframeJoin>(),
         gives: gives::<KeyframeJoin>(),
-        does: "applies the verdict, joins tracks to keypoints, seeds new tracks",
+        does: "applies the verdict, joins tracks to keypoints, makes keypoints of others, seeds new tracks",
         kernels: &[
             "eigen_map",
             "eigen_max",

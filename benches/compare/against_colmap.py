@@ -10,15 +10,15 @@ Scenes are the gate's (`benches/gate/scenes.py`): without --scenes all that are 
               pair that run.json names as `initial_pair`
   COLMAP      its features and sequential matching of all sampled frames, then the incremental mapper
 
-Both have the same sampled frames, features from pictures 640 wide, at most 4096 an image, the CPU alone, and the true
-intrinsics, which the mapper holds. COLMAP's images (JPEG, quality 95) are written before the clock starts; trackweave's
-time has decoding, tracking and the writing of its images in it. Every repeat goes both ways once; the mapper's seed is
-the repeat's number.
+Both have the same sampled frames, SIFT features from pictures 640 wide, at most 4096 an image (trackweave's tracks have
+keypoints of their own besides), the CPU alone, and the true intrinsics, which the mapper holds. COLMAP's images (JPEG,
+quality 95) are written before the clock starts; trackweave's time has decoding, tracking and the writing of its images
+in it. Every repeat goes both ways once; the mapper's seed is the repeat's number.
 
 Prints Markdown, one row a scene and way; medians over the repeats (smallest and largest):
 
   images         that the mapper was given
-  maps           repeats that gave a map; those without count as 0 in models and registered, and nowhere else
+  maps           repeats that gave a map; those without count as 0 in models and registered; their times count
   models         models that the mapper made; the numbers are of the one with most images
   registered     images; then points, and the mean number of images a point
   ATE, rotation  ATE in percent of the true path's length, and the median error in degrees between registered

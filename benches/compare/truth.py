@@ -44,8 +44,10 @@ def fundamental(intrinsics, first, second):
 
 
 def line_distances(f, points, others):
+    """Not a number where there is no line: both pictures are taken from one place."""
     lines = np.c_[points, np.ones(len(points))] @ f.T
-    return np.abs((lines * np.c_[others, np.ones(len(others))]).sum(1)) / np.hypot(lines[:, 0], lines[:, 1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.abs((lines * np.c_[others, np.ones(len(others))]).sum(1)) / np.hypot(lines[:, 0], lines[:, 1])
 
 
 def sample(inverse_depth, points):

@@ -91,6 +91,7 @@ def as_keys(pairs):
 
 def quantiles(parts):
     values = np.concatenate(parts) if parts else np.zeros(0)
+    values = values[np.isfinite(values)]
     return [float(v) for v in np.quantile(values, [0.5, 0.9])] if len(values) else None
 
 

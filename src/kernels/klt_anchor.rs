@@ -65,8 +65,9 @@ impl AnchorRecord {
     pub fn moved(&self, record: &TrackRecord, seen_ncc: f32) -> TrackRecord {
         let at = TrackRecord { x: self.x, y: self.y, ..*record };
         let [[a, b], [c, d]] = self.linear;
-        match self.correlation >= seen_ncc {
-            true => at.seen((a * d - b * c).abs().sqrt()),
+        let area = a * d - b * c;
+        match self.correlation >= seen_ncc && area > 0.0 {
+            true => at.seen(area.sqrt()),
             false => at,
         }
     }
@@ -213,4 +214,23 @@ fn after(warp: &Warp, step: &[f32; 6], length: f32, window_px: usize) -> Warp {
     let [[a, b], [c, d]] = warp.linear;
     let [[a, b], [c, d]] = [[a * p + b * r, a * q + b * s], [c * p + d * r, c * q + d * s]];
     Warp { at: [warp.at[0] - (a * dx + b * dy), warp.at[1] - (c * dx + d * dy)], linear: [[a, b], [c, d]] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_seen_where_it_correlates_and_is_no_mirror() {
+        let found = |correlation, width: f32| AnchorRecord {
+            correlation,
+            ..AnchorRecord::start([3.0, 4.0], [[width, 0.0], [0.0, 0.5]])
+        };
+        let record = TrackRecord::new(1.0, 2.0, 0.1, None, 7);
+        for (correlation, width, zoom) in [(0.95, 2.0, Some(1.0)), (0.94, 2.0, None), (0.99, -2.0, None)] {
+            let moved = found(correlation, width).moved(&record, 0.95);
+            assert_eq!((moved.x, moved.y, moved.is_alive(), moved.iterations()), (3.0, 4.0, true, 7));
+            assert_eq!(moved.is_seen().then_some(moved.measure), zoom);
+        }
+    }
 }

@@ -38,11 +38,13 @@ pub struct KltPushOptions {
     pub quality_level: Option<f32>,
     /// Smallest distance of a new point to other new points and live tracks, 1..=256.
     pub min_distance_px: Option<f32>,
-    /// Sampled frames a track lives since its seed or last join, 1 or more. Larger drifts further.
+    /// Sampled frames a track lives since its seed or the last keypoint of SIFT it joined, 1 or more. Larger drifts further
+    /// without `anchor`.
     pub max_age_frames: Option<u32>,
     /// Most live tracks, 1..=8192.
     pub capacity: Option<u32>,
-    /// Whether every track is aligned with the patch about its seed after each frame. Without, its errors add up.
+    /// Whether every track is aligned with the patch about its seed after each frame. Without, its errors add up, and
+    /// `keyframe_join.whole_tracks` takes every track as it is: set that to false too.
     pub anchor: Option<bool>,
     /// Side of that square patch, odd, 3..=31, never more than the picture holds. Larger is finer on planes, worse at
     /// edges of depth.
@@ -51,9 +53,9 @@ pub struct KltPushOptions {
     pub anchor_iterations: Option<u32>,
     /// A step that moves the patch's centre and rim less than this ends it, above 0. Larger is faster and coarser.
     pub anchor_epsilon_px: Option<f32>,
-    /// Smallest correlation with that patch at which a track is said to show what its seed shows, -1..=1. Larger says so of
-    /// fewer, and of fewer wrong ones.
-    pub anchor_ncc: Option<f32>,
+    /// Smallest correlation with that patch at which a frame is said to show what the seed shows, -1..=1; at `min_ncc` or
+    /// below wherever the track is aligned. Larger says so of fewer tracks, and of fewer wrong ones.
+    pub seen_ncc: Option<f32>,
 }
 
 /// An option of the tracker is out of range.
@@ -93,7 +95,7 @@ impl KltPushOptions {
         })?;
         check("anchor_iterations", self.anchor_iterations, "1..=255", |v| (1..=255).contains(&v))?;
         check("anchor_epsilon_px", self.anchor_epsilon_px, "above 0", |v| v > 0.0 && v.is_finite())?;
-        check("anchor_ncc", self.anchor_ncc, "-1..=1", |v| (-1.0..=1.0).contains(&v))
+        check("seen_ncc", self.seen_ncc, "-1..=1", |v| (-1.0..=1.0).contains(&v))
     }
 
     /// The options for pictures of `width` x `height` pixels.
@@ -121,7 +123,7 @@ impl KltPushOptions {
                 .min(largest_window(width, height)),
             anchor_iterations: self.anchor_iterations.unwrap_or(preset.anchor_iterations),
             anchor_epsilon_px: self.anchor_epsilon_px.unwrap_or(preset.anchor_epsilon_px),
-            anchor_ncc: self.anchor_ncc.unwrap_or(preset.anchor_ncc),
+            seen_ncc: self.seen_ncc.unwrap_or(preset.seen_ncc),
         }
     }
 }
@@ -174,7 +176,7 @@ pub struct KltOptions {
     /// Motion of the patch's centre and rim in the last step.
     pub anchor_epsilon_px: f32,
     /// Correlation with the patch of a track that shows what its seed shows.
-    pub anchor_ncc: f32,
+    pub seen_ncc: f32,
 }
 
 impl KltOptions {
@@ -199,7 +201,7 @@ impl KltOptions {
             anchor_window_px: 15.min(largest_window(width, height)),
             anchor_iterations: 10,
             anchor_epsilon_px: 0.1,
-            anchor_ncc: 0.95,
+            seen_ncc: 0.95,
         }
     }
 
@@ -226,7 +228,7 @@ impl KltOptions {
             max_iterations: self.anchor_iterations,
             epsilon_px: self.anchor_epsilon_px,
             min_ncc: self.min_ncc,
-            seen_ncc: self.anchor_ncc,
+            seen_ncc: self.seen_ncc,
         }
     }
 }
@@ -313,7 +315,7 @@ mod tests {
             assert!(wrong(text).is_err(), "{text}");
         }
         for text in
-            ["anchor_window_px = 33", "anchor_iterations = 0", "anchor_epsilon_px = 0.0", "anchor_ncc = 1.1"]
+            ["anchor_window_px = 33", "anchor_iterations = 0", "anchor_epsilon_px = 0.0", "seen_ncc = 1.1"]
         {
             assert!(wrong(text).is_err(), "{text}");
         }

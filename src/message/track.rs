@@ -70,14 +70,14 @@ pub struct Track {
     pub at_keyframe: [f32; 2],
     /// Ordinal of the keyframe it was seeded at.
     pub seed_keyframe: u32,
-    /// Gaussian scale sigma in analysis pixels: that of the keypoint it was seeded at or joined last, as large as it is
-    /// seen now.
+    /// Gaussian sigma in analysis pixels: that of the keypoint it was seeded at or joined last, grown with the patch about
+    /// the seed since.
     pub scale: f32,
-    /// How many times as large as at its seed, when it last showed that.
-    pub zoom: f32,
-    /// Whether the latest frame shows what its seed shows; always where tracks are not aligned with their seeds.
+    /// How many times as large as at the seed that patch was when `scale` was told; none where it was not seen then.
+    pub zoom: Option<f32>,
+    /// Whether the latest frame shows the patch about the seed; always where tracks are not aligned with their seeds.
     pub seen: bool,
-    /// Whether it may become a keypoint of its own at the next keyframe: it is described there.
+    /// Whether it may become a keypoint of its own at the next keyframe: it is described there if that shows the patch.
     pub may_stand: bool,
     /// Its keypoints so far, oldest first (the seed's included).
     pub claims: Vec<Claim>,

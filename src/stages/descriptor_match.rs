@@ -41,10 +41,12 @@ impl Default for DescriptorMatchOptions {
 
 impl DescriptorMatchOptions {
     fn check(&self) -> Result<(), OptionError> {
-        let ascending = self.keyframes_back.is_sorted_by(|a, b| a < b);
-        if !ascending || self.keyframes_back.iter().any(|back| !(1..=10_000).contains(back)) {
-            let value = format!("{:?}", self.keyframes_back);
-            return Err(OptionError::new("keyframes_back", value, "must ascend, each in 1..=10000"));
+        if let Some(back) = self.keyframes_back.iter().find(|back| !(1..=10_000).contains(*back)) {
+            return Err(OptionError::new("keyframes_back", back, "must be in 1..=10000"));
+        }
+        if let Some(two) = self.keyframes_back.windows(2).find(|two| two[0] >= two[1]) {
+            let must = format!("must be more than the one before it, {}", two[0]);
+            return Err(OptionError::new("keyframes_back", two[1], must));
         }
         if !(0.1..=1.0).contains(&self.ratio) {
             return Err(OptionError::new("ratio", self.ratio, "must be in 0.1..=1"));
@@ -64,15 +66,15 @@ impl DescriptorMatchOptions {
     }
 }
 
-/// Keyframes nearer than this are no loop.
-const LEAST_LOOP: u32 = 10;
+/// Keyframes so many back or fewer are no loop.
+const NO_LOOP: u32 = 10;
 
 /// Matches each keyframe with keyframes some way back, and with earlier ones that show the same place.
 #[derive(Debug)]
 pub struct DescriptorMatch {
     options: DescriptorMatchOptions,
     matcher: Matcher,
-    /// The keyframes that may still be matched, by ordinal, ascending.
+    /// The latest keyframes, all that may still be matched, and their ordinals, one after the other.
     earlier: VecDeque<(u32, View)>,
     places: Places,
 }
@@ -86,10 +88,11 @@ impl DescriptorMatch {
     }
 
     /// Pairs without a match are left out.
-    fn match_earlier(&mut self, keyframe: u32, latest: &View) -> Result<Vec<DescriptorPair>, DeviceError> {
+    fn match_earlier(&mut self, latest: &View) -> Result<Vec<DescriptorPair>, DeviceError> {
         let mut matched = self.loops(latest);
-        let is_back = |first: u32| self.options.keyframes_back.contains(&(keyframe - first));
-        matched.extend(self.earlier.iter().filter(|(first, _)| is_back(*first)).cloned());
+        let back = self.options.keyframes_back.iter().rev();
+        let at = back.filter_map(|&back| self.earlier.len().checked_sub(back as usize));
+        matched.extend(at.map(|at| self.earlier[at].clone()));
         let (firsts, views): (Vec<u32>, Vec<View>) = matched.into_iter().unzip();
         let found = self.matcher.matches(&views, latest, self.options.ratio)?;
         let pairs = firsts.into_iter().zip(found);
@@ -104,7 +107,7 @@ impl DescriptorMatch {
             return Vec::new();
         }
         self.places.push(latest.features());
-        let near = self.options.farthest().max(LEAST_LOOP) as usize;
+        let near = self.options.farthest().max(NO_LOOP) as usize;
         let found = self.places.like_latest(loops as usize, near, loop_similarity.into());
         found.into_iter().map(|at| self.earlier[at].clone()).collect()
     }
@@ -127,7 +130,7 @@ impl Stage for DescriptorMatch {
             return Ok(MatchedFrame { log: frame.log, keyframe: None });
         };
         let view = View::new(&keyframe.features);
-        let descriptor = self.match_earlier(keyframe.keyframe, &view)?;
+        let descriptor = self.match_earlier(&view)?;
         self.keep(keyframe.keyframe, view);
         let keyframe = Some(MatchedKeyframe { keyframe, klt, descriptor });
         Ok(MatchedFrame { log: frame.log, keyframe })
@@ -222,7 +225,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_loop_is_matched_ten_keyframes_back_and_more() {
+    fn a_loop_is_matched_more_than_ten_keyframes_back() {
         let run = |loops, keyframes_back: &[u32], places: &[u64]| {
             let options = DescriptorMatchOptions {
                 keyframes_back: keyframes_back.to_vec(),
@@ -237,12 +240,12 @@ pub(crate) mod tests {
             };
             (0..).zip(places.iter().copied()).map(&mut firsts).collect::<Vec<_>>()
         };
-        // Places with descriptors of their own, then the second one again: eleven and nine keyframes later.
-        let (far, near) = ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1]);
+        // Places with descriptors of their own, then the second one again: eleven and ten keyframes later.
+        let (far, near) = ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1]);
         let nothing = vec![vec![]; 12];
         assert_eq!(run(0, &[2], &far), [&nothing[..12], &[vec![]]].concat());
         assert_eq!(run(3, &[2], &far), [&nothing[..12], &[vec![1]]].concat());
-        assert_eq!(run(3, &[2], &near), nothing[..11]);
+        assert_eq!(run(3, &[2], &near), nothing[..12]);
         // What is matched anyway is no loop.
         assert_eq!(run(3, &[2, 11], &far), [&nothing[..12], &[vec![1]]].concat());
         assert_eq!(run(3, &[2, 12], &far), nothing[..].iter().cloned().chain([vec![]]).collect::<Vec<_>>());
@@ -285,7 +288,7 @@ pub(crate) mod tests {
         assert!(error(unlike).starts_with("loop_similarity = -0.1"));
         for keyframes_back in [vec![0, 1], vec![2, 1], vec![3, 3], vec![10_001]] {
             let wrong = DescriptorMatchOptions { keyframes_back, ..defaults() };
-            assert!(error(wrong).starts_with("keyframes_back = ["));
+            assert!(error(wrong).starts_with("keyframes_back = "));
         }
     }
 }

@@ -31,19 +31,25 @@ const CORNER_SCALE_PX: f32 = 2.0;
 pub struct KeyframeJoinOptions {
     /// Largest distance from a track to the point it joins, scaled, 0.1..=8. Larger joins more, and more wrong ones.
     pub join_radius_px: f32,
-    /// Whether selected corners fill the room that seeds leave.
-    pub fill_ins: bool,
+    /// Selected corners fill the room that seeds leave at keyframes with fewer points of SIFT than this, 0..=100000. Larger
+    /// tracks more corners that SIFT does not find, and more that slide along edges.
+    pub fill_ins_below: u32,
     /// Whether a track that finds no keypoint to join becomes one where it is. Without, it joins where SIFT finds its point
     /// again, and most tracks do not.
     pub whole_tracks: bool,
-    /// Keyframes before that a track's keypoint is matched with its keypoints in, 1..=10000; and those 2, 4, 8 ... times
-    /// as far back. More makes more pairs for the mapper, and hardly more of them that tell it something.
+    /// A track's keypoint is matched with the track's keypoints in so many keyframes before, 1..=10000, and in those 2, 4,
+    /// 8 ... times as many back. Larger gives the mapper more pairs, few of which add anything.
     pub matched_back: u32,
 }
 
 impl Default for KeyframeJoinOptions {
     fn default() -> Self {
-        KeyframeJoinOptions { join_radius_px: 0.5, fill_ins: true, whole_tracks: true, matched_back: 10 }
+        KeyframeJoinOptions {
+            join_radius_px: 0.5,
+            fill_ins_below: 1000,
+            whole_tracks: true,
+            matched_back: 10,
+        }
     }
 }
 
@@ -51,6 +57,7 @@ impl KeyframeJoinOptions {
     fn check(&self) -> Result<(), KeyframeJoinOptionError> {
         let checks = [
             ("join_radius_px", self.join_radius_px as f64, 0.1..=8.0, "0.1..=8"),
+            ("fill_ins_below", self.fill_ins_below as f64, 0.0..=1e5, "0..=100000"),
             ("matched_back", self.matched_back as f64, 1.0..=1e4, "1..=10000"),
         ];
         for (option, value, allowed, range) in checks {
@@ -101,6 +108,7 @@ impl KeyframeJoin {
             let (track, point) = (&mut table.tracks[track], &points[point]);
             claims.claim(track, point.keypoint);
             (track.age, track.scale) = (0, point.scale);
+            track.zoom = track.zoom.filter(|_| track.seen);
         }
         let standing = self.standing(&table.tracks, &assigned, &kept.track_keypoints, &points, sizes);
         for &(track, of_track) in &standing {
@@ -172,7 +180,7 @@ impl KeyframeJoin {
         }
         let n_seeds = seeds.len().min(room);
         let room = room - n_seeds;
-        if !self.options.fill_ins || room == 0 {
+        if at.points.len() >= self.options.fill_ins_below as usize || room == 0 {
             return Ok((n_seeds as u32, 0));
         }
         let alive: Vec<[f32; 2]> = table.tracks.iter().map(|t| [t.x, t.y]).collect();
@@ -248,7 +256,7 @@ fn push_track(table: &mut TrackTable, [x, y]: [f32; 2], at: &Refresh, point: Opt
         at_keyframe: [x, y],
         seed_keyframe: at.keyframe,
         scale: point.map_or(at.sizes.scaled(CORNER_SCALE_PX), |point| point.scale),
-        zoom: 1.0,
+        zoom: Some(1.0),
         seen: true,
         may_stand: false,
         claims: point.map(claim).into_iter().collect(),

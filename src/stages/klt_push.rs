@@ -95,8 +95,9 @@ fn advance(tracks: Vec<Track>, records: &[TrackRecord], options: &KltOptions) ->
 /// The track where its record says it is.
 fn moved(track: Track, record: &TrackRecord, options: &KltOptions) -> Track {
     let TrackRecord { x, y, measure, .. } = *record;
-    let zoom = if record.is_seen() { measure } else { track.zoom };
-    let scale = track.scale * (zoom / track.zoom);
+    let zoom = if record.is_seen() { Some(measure) } else { track.zoom };
+    let grown = track.zoom.zip(zoom).map_or(1.0, |(before, now)| now / before);
+    let scale = track.scale * grown;
     Track { x, y, zoom, scale, seen: record.is_seen() || !options.anchor, ..track }
 }
 
@@ -147,7 +148,7 @@ mod tests {
             at_keyframe: [x, y],
             seed_keyframe: 0,
             scale: 2.0,
-            zoom: 1.0,
+            zoom: Some(1.0),
             seen: true,
             may_stand: false,
             claims: Vec::new(),
@@ -248,7 +249,8 @@ mod tests {
         let tracks = turn(KltPushOptions::default(), 12, rejoin);
         let seen = tracks.tracks.iter().filter(|track| track.seen);
         let off = |track: &Track| {
-            let (zoom, since) = (track.zoom / 1.02f32.powi(12), track.scale / (5.0 * 1.02f32.powi(6)));
+            let zoom = track.zoom.expect("it was seen");
+            let (zoom, since) = (zoom / 1.02f32.powi(12), track.scale / (5.0 * 1.02f32.powi(6)));
             (zoom - 1.0).abs().max((since - 1.0).abs())
         };
         let mut off: Vec<f32> = seen.map(off).collect();
@@ -257,7 +259,24 @@ mod tests {
 
         // Nothing is known where tracks are not aligned, and nothing asked.
         let free = turn(KltPushOptions { anchor: Some(false), ..Default::default() }, 12, rejoin);
-        assert!(free.tracks.iter().all(|track| track.seen && track.zoom == 1.0 && track.scale == 5.0));
+        assert!(free.tracks.iter().all(|track| track.seen && track.zoom == Some(1.0) && track.scale == 5.0));
+    }
+
+    #[test]
+    fn what_is_not_seen_changes_no_scale() {
+        let options = KltOptions::for_size(80, 60);
+        let mut track = table(&[[30.0, 30.0]]).tracks.remove(0);
+        let unseen = TrackRecord::start(31.0, 30.0);
+        let mut scales = Vec::new();
+        for record in [unseen.seen(1.5), unseen, unseen.seen(3.0)] {
+            track = moved(track, &record, &options);
+            scales.push((track.seen, track.scale, track.zoom));
+        }
+        assert_eq!(scales, [(true, 3.0, Some(1.5)), (false, 3.0, Some(1.5)), (true, 6.0, Some(3.0))]);
+        // Joined while it was not seen, it begins anew when it is.
+        track.zoom = None;
+        track = moved(track, &unseen.seen(4.5), &options);
+        assert_eq!((track.scale, track.zoom), (6.0, Some(4.5)));
     }
 
     #[test]

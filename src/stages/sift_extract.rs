@@ -74,7 +74,7 @@ mod tests {
             at_keyframe: [0.0; 2],
             seed_keyframe: 0,
             scale: 2.0,
-            zoom: 1.0,
+            zoom: Some(1.0),
             seen,
             may_stand,
             claims: Vec::new(),
@@ -96,8 +96,7 @@ mod tests {
         };
         let mut stage = SiftExtract::new(SiftOptions::default(), &RunContext::default()).unwrap();
         let described = stage.fire(frame).unwrap().keyframe.unwrap().track_keypoints;
-        let mut ids: Vec<u32> = described.iter().map(|of_track| of_track.track).collect();
-        ids.dedup();
+        let ids: Vec<u32> = described.iter().map(|of_track| of_track.track).collect();
         assert_eq!(ids, [3, 6]);
         assert!(described.iter().all(|of_track| (of_track.keypoint.x, of_track.keypoint.y) == (20.5, 24.25)));
     }

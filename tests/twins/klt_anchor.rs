@@ -265,7 +265,7 @@ impl Before {
 }
 
 pub fn klt_anchor(gpu: &Gpu, picture: &RgbImage) -> Outcome {
-    let (mut alike, mut n_taken) = (Alike::default(), 0);
+    let (mut alike, mut n_taken, mut n_seen) = (Alike::default(), 0, 0);
     for (i, scene) in Scene::all(picture.width() as usize, picture.height() as usize) {
         let name = format!("window {}", scene.window_px());
         let before = Before::new(&scene, i);
@@ -276,18 +276,22 @@ pub fn klt_anchor(gpu: &Gpu, picture: &RgbImage) -> Outcome {
             compare_bits(&format!("{name}: records"), floats(&found_records), expected(&records))?;
         }
         n_taken += anchors.iter().filter(|anchor| anchor.is_taken()).count();
+        n_seen += records.iter().filter(|record| record.is_seen()).count();
         for (track, slot) in scene.slots.iter().enumerate() {
             let slot = (slot & !IS_NEW) as usize;
             let is_near = |a: f32, b: f32| (a - b).abs() <= 1e-3;
             let (found, expected) = (&found_records[track], &records[track]);
             let is_alike = is_near(found.x, expected.x)
                 && is_near(found.y, expected.y)
+                && is_near(found.measure, expected.measure)
+                && found.is_seen() == expected.is_seen()
                 && found_anchors[slot].is_taken() == anchors[slot].is_taken();
             alike.count(is_alike, || format!("{name}, track {track}: {found:?}, the twin's {expected:?}"));
         }
     }
     if picture.width() >= 640 {
         assert!((150..450).contains(&n_taken), "{n_taken} of {} are taken", SETTINGS.len() * N_TRACKS);
+        assert!(0 < n_seen && n_seen < n_taken, "{n_seen} of {n_taken} are seen");
     }
     alike.outcome()
 }

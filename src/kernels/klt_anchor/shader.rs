@@ -5,7 +5,7 @@ use super::AnchorParams;
 use crate::device::{Binding, DeviceError, Gpu, Kernel, KernelSource, params_layout};
 use crate::klt::KltOptions;
 
-/// The shader for any adapter. Positions of records that are taken are written in place.
+/// The shader for any adapter. Records that are taken are written in place.
 pub const SHADER: KernelSource = KernelSource {
     name: "klt_anchor",
     wgsl: concat!(

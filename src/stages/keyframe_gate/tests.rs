@@ -38,7 +38,7 @@ fn frame_of(
             at_keyframe: start,
             seed_keyframe: 0,
             scale: 2.0,
-            zoom: 1.0,
+            zoom: Some(1.0),
             seen: true,
             may_stand: false,
             claims: Vec::new(),

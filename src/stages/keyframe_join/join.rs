@@ -43,16 +43,17 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// None yet. A claim is matched with those of the track in each of the last `matched_back` keyframes, and 2, 4, 8 ...
-    /// times as many keyframes back.
+    /// None yet. A claim is matched with the track's latest, with those in each of the last `matched_back` keyframes, and
+    /// 2, 4, 8 ... times as many keyframes back.
     pub fn new(keyframe: u32, matched_back: u32) -> Claims {
         Claims { keyframe, matched_back, pairs: BTreeMap::new() }
     }
 
     /// Gives a track its claim on a keypoint of the keyframe.
     pub fn claim(&mut self, track: &mut Track, keypoint: u32) {
-        for earlier in &track.claims {
-            if self.is_matched(self.keyframe - earlier.keyframe) {
+        for (at, earlier) in track.claims.iter().enumerate() {
+            let is_latest = at + 1 == track.claims.len();
+            if is_latest || self.is_matched(self.keyframe - earlier.keyframe) {
                 let found = KltMatch { first: earlier.keypoint, second: keypoint, track: track.id };
                 self.pairs.entry(earlier.keyframe).or_default().push(found);
             }
@@ -91,7 +92,7 @@ mod tests {
             at_keyframe: [x, y],
             seed_keyframe: 0,
             scale: 2.0,
-            zoom: 1.0,
+            zoom: Some(1.0),
             seen: true,
             may_stand: false,
             claims,
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_matches_every_earlier_claim() {
+    fn matches_are_of_each_track_and_ascend() {
         let mut tracks =
             [track(1, 5.0, 5.0, &[(0, 7), (2, 9)]), track(4, 8.0, 5.0, &[(2, 3)]), track(6, 9.0, 9.0, &[])];
         let mut claims = Claims::new(3, 3);
@@ -155,5 +156,7 @@ mod tests {
         assert_eq!(back(3, &every), [1, 2, 3, 6, 12, 24]);
         assert_eq!(back(1000, &every), (1..=30).collect::<Vec<_>>());
         assert_eq!(back(3, &[(2, 1), (6, 9), (18, 4), (26, 7), (28, 3)]), [2, 12, 24]);
+        // After a gap the track goes on.
+        assert_eq!(back(3, &[(0, 1), (19, 1)]), [11]);
     }
 }

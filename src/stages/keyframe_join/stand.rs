@@ -59,7 +59,7 @@ mod tests {
             at_keyframe: [x, y],
             seed_keyframe: 0,
             scale: 2.0,
-            zoom: 1.0,
+            zoom: Some(1.0),
             seen: true,
             may_stand: true,
             claims: Vec::new(),

@@ -46,7 +46,7 @@ fn track(id: u32, x: f32, y: f32, claims: Vec<Claim>) -> Track {
         at_keyframe: [0.0, 0.0],
         seed_keyframe: 0,
         scale: 2.0,
-        zoom: 1.0,
+        zoom: Some(1.0),
         seen: true,
         may_stand: false,
         claims,
@@ -131,16 +131,19 @@ fn seeds_are_strong_free_points_then_corners_fill_the_room() {
 }
 
 #[test]
-fn capacity_bounds_the_table_and_fill_ins_can_be_off() {
+fn capacity_bounds_the_table_and_fill_ins_come_where_points_are_few() {
     let corners = [(100, 100), (200, 100), (300, 100), (400, 100)];
     let keypoints: Vec<Keypoint> =
         corners[..3].iter().map(|&(x, y)| keypoint(x as f32, y as f32, 0.0)).collect();
     let at = |capacity| Some((0, keypoints.clone(), Some(tracker(&corners, capacity))));
     let (_, table) = stage(Default::default()).fire((frame(vec![], at(2)), Verdict::default())).unwrap();
     assert_eq!(table.tracks.len(), 2);
-    let options = KeyframeJoinOptions { fill_ins: false, ..Default::default() };
-    let (joined, table) = stage(options).fire((frame(vec![], at(1024)), Verdict::default())).unwrap();
-    assert_eq!((table.tracks.len(), joined.keyframe.unwrap().0.fill_ins), (3, 0));
+    // Three points of SIFT.
+    for (fill_ins_below, n) in [(0, 0), (3, 0), (4, 1)] {
+        let options = KeyframeJoinOptions { fill_ins_below, ..Default::default() };
+        let (joined, table) = stage(options).fire((frame(vec![], at(1024)), Verdict::default())).unwrap();
+        assert_eq!((table.tracks.len(), joined.keyframe.unwrap().0.fill_ins), (3 + n as usize, n));
+    }
 }
 
 #[test]
@@ -199,6 +202,16 @@ fn a_track_beside_a_keypoint_that_another_joined_does_not_become_one() {
     let (joined, _) = stage(KeyframeJoinOptions::default()).fire((input, Verdict::default())).unwrap();
     let (keyframe, _) = joined.keyframe.unwrap();
     assert_eq!((keyframe.joined, keyframe.track_keypoints), (1, 0));
+}
+
+#[test]
+fn a_join_where_the_seed_is_not_seen_begins_the_zoom_anew() {
+    for seen in [true, false] {
+        let track = Track { seen, zoom: Some(1.5), ..track(2, 100.2, 100.0, vec![]) };
+        let input = frame(vec![track], Some((1, vec![keypoint(100.0, 100.0, 0.0)], None)));
+        let (_, table) = stage(KeyframeJoinOptions::default()).fire((input, Verdict::default())).unwrap();
+        assert_eq!(table.tracks[0].zoom, seen.then_some(1.5));
+    }
 }
 
 #[test]
