@@ -77,8 +77,6 @@ pub struct Track {
     pub zoom: Option<f32>,
     /// Whether the latest frame shows the patch about the seed; always where tracks are not aligned with their seeds.
     pub seen: bool,
-    /// Whether it may become a keypoint of its own at the next keyframe: it is described there if that shows the patch.
-    pub may_stand: bool,
     /// Its keypoints so far, oldest first (the seed's included).
     pub claims: Vec<Claim>,
 }
@@ -90,6 +88,8 @@ pub struct TrackTable {
     pub tracks: Vec<Track>,
     /// The id the next seed gets.
     pub next_id: u32,
+    /// Whether tracks may become keypoints at the next keyframe: those that show their seeds are described there.
+    pub whole: bool,
 }
 
 /// A track that ended, and why. Its last position is that of the frame before.

@@ -134,9 +134,7 @@ impl KeyframeJoin {
                 Refresh { points: &points, claimed: &claimed, sizes, keyframe: kept.keyframe },
             )?;
         }
-        for track in &mut table.tracks {
-            track.may_stand = self.options.whole_tracks;
-        }
+        table.whole = self.options.whole_tracks;
         Ok(woven)
     }
 
@@ -258,7 +256,6 @@ fn push_track(table: &mut TrackTable, [x, y]: [f32; 2], at: &Refresh, point: Opt
         scale: point.map_or(at.sizes.scaled(CORNER_SCALE_PX), |point| point.scale),
         zoom: Some(1.0),
         seen: true,
-        may_stand: false,
         claims: point.map(claim).into_iter().collect(),
     });
     table.next_id += 1;

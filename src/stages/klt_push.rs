@@ -150,10 +150,9 @@ mod tests {
             scale: 2.0,
             zoom: Some(1.0),
             seen: true,
-            may_stand: false,
             claims: Vec::new(),
         };
-        TrackTable { tracks: positions.iter().enumerate().map(track).collect(), next_id: 99 }
+        TrackTable { tracks: positions.iter().enumerate().map(track).collect(), next_id: 99, whole: true }
     }
 
     #[test]
@@ -164,7 +163,7 @@ mod tests {
         let start = table(&[[30.0, 30.0], [78.6, 30.0], [45.0, 28.0]]);
         let second = stage.fire((frame(1, 1.5, (80, 60)), start)).expect("second frame");
         assert_eq!(second.ends, [TrackEnd { track: 11, reason: EndReason::OutOfFrame }]);
-        assert_eq!(second.tracks.next_id, 99);
+        assert_eq!((second.tracks.next_id, second.tracks.whole), (99, true));
         for (track, (id, x, y)) in second.tracks.tracks.iter().zip([(10, 31.5, 30.0), (12, 46.5, 28.0)]) {
             assert_eq!((track.id, track.age), (id, 1));
             assert!((track.x - x).hypot(track.y - y) < 0.1, "track {id} at ({}, {})", track.x, track.y);

@@ -30,7 +30,7 @@ impl Stage for SiftExtract {
         let featured =
             |kept: GatedKeyframe| -> Result<FeaturedKeyframe, DeviceError> {
                 let standing: Vec<&Track> =
-                    tracks.tracks.iter().filter(|track| track.may_stand && track.seen).collect();
+                    tracks.tracks.iter().filter(|track| tracks.whole && track.seen).collect();
                 let place = |track: &&Track| Place { x: track.x, y: track.y, scale: track.scale };
                 let places: Vec<Place> = standing.iter().map(place).collect();
                 let (features, described) = self.extractor.extract_with(&kept.gray, &places)?;
@@ -60,13 +60,14 @@ mod tests {
     use crate::picture::{GrayImage, Picture};
 
     #[test]
-    fn tracks_that_may_stand_and_see_their_seeds_are_described() {
+    fn whole_tracks_that_show_their_seeds_are_described() {
         let mut gray = GrayImage::new(64, 48);
         gray.data
             .iter_mut()
             .enumerate()
             .for_each(|(i, value)| *value = (i % 64 / 8 + i / 64 / 8) as f32 % 2.0);
-        let track = |(id, may_stand, seen)| Track {
+        let gray = Arc::new(gray);
+        let track = |(id, seen)| Track {
             id,
             x: 20.5,
             y: 24.25,
@@ -76,26 +77,27 @@ mod tests {
             scale: 2.0,
             zoom: Some(1.0),
             seen,
-            may_stand,
             claims: Vec::new(),
         };
-        let tracks = [(3, true, true), (4, true, false), (5, false, true), (6, true, true)].map(track);
+        let tracks = [(3, true), (4, false), (6, true)].map(track);
         let sizes = Sizes { analysis: (64, 48), exported: (64, 48), scale: 1.0 };
-        let frame = GatedFrame {
+        let frame = |whole| GatedFrame {
             info: FrameInfo { index: 0, number: 0, pts_ns: 0, video: Arc::default() },
             sizes,
             gate: GateDecision { kept: true, reason: GateReason::All, motion_px: None },
-            tracks: TrackTable { tracks: tracks.into(), next_id: 7 },
+            tracks: TrackTable { tracks: tracks.to_vec(), next_id: 7, whole },
             ends: Vec::new(),
             keyframe: Some(GatedKeyframe {
                 keyframe: 0,
                 picture: Arc::new(Picture::unseen()),
-                gray: Gray::Host(Arc::new(gray)),
+                gray: Gray::Host(gray.clone()),
                 tracker: None,
             }),
         };
         let mut stage = SiftExtract::new(SiftOptions::default(), &RunContext::default()).unwrap();
-        let described = stage.fire(frame).unwrap().keyframe.unwrap().track_keypoints;
+        let mut described = |whole| stage.fire(frame(whole)).unwrap().keyframe.unwrap().track_keypoints;
+        assert!(described(false).is_empty());
+        let described = described(true);
         let ids: Vec<u32> = described.iter().map(|of_track| of_track.track).collect();
         assert_eq!(ids, [3, 6]);
         assert!(described.iter().all(|of_track| (of_track.keypoint.x, of_track.keypoint.y) == (20.5, 24.25)));

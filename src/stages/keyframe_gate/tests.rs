@@ -40,7 +40,6 @@ fn frame_of(
             scale: 2.0,
             zoom: Some(1.0),
             seen: true,
-            may_stand: false,
             claims: Vec::new(),
         }
     };
@@ -51,7 +50,11 @@ fn frame_of(
         gray: gray.clone(),
         sizes: Sizes { analysis: (1280, 800), exported: (1280, 800), scale: 1.0 },
         tracker: None,
-        tracks: TrackTable { tracks: (0..).zip(displacements).map(track).collect(), next_id: 1000 },
+        tracks: TrackTable {
+            tracks: (0..).zip(displacements).map(track).collect(),
+            next_id: 1000,
+            whole: false,
+        },
         ends: Vec::new(),
     }
 }

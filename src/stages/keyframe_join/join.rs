@@ -94,7 +94,6 @@ mod tests {
             scale: 2.0,
             zoom: Some(1.0),
             seen: true,
-            may_stand: false,
             claims,
         }
     }

@@ -61,7 +61,6 @@ mod tests {
             scale: 2.0,
             zoom: Some(1.0),
             seen: true,
-            may_stand: true,
             claims: Vec::new(),
         };
         let keypoint = Keypoint { x, y, scale: 2.0, orientation: 0.0, response: 0.0 };

@@ -48,7 +48,6 @@ fn track(id: u32, x: f32, y: f32, claims: Vec<Claim>) -> Track {
         scale: 2.0,
         zoom: Some(1.0),
         seen: true,
-        may_stand: false,
         claims,
     }
 }
@@ -61,7 +60,7 @@ fn frame(tracks: Vec<Track>, keyframe: Option<(u32, Vec<Keypoint>, Option<Tracke
         info,
         sizes: Sizes { analysis: SIZE, exported: SIZE, scale: 1.0 },
         gate,
-        tracks: TrackTable { tracks, next_id },
+        tracks: TrackTable { tracks, next_id, whole: false },
         ends: Vec::new(),
         keyframe: keyframe.map(|(keyframe, keypoints, tracker)| FeaturedKeyframe {
             keyframe,
@@ -220,7 +219,7 @@ fn tracks_may_become_keypoints_where_that_is_asked() {
         let options = KeyframeJoinOptions { whole_tracks, ..Default::default() };
         let input = frame(vec![track(1, 100.0, 100.0, vec![])], Some((1, vec![], None)));
         let (_, table) = stage(options).fire((input, Verdict::default())).unwrap();
-        assert_eq!(table.tracks[0].may_stand, whole_tracks);
+        assert_eq!(table.whole, whole_tracks);
     }
 }
 
