@@ -252,6 +252,18 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_is_not_matched_again_is_not_kept() {
+        let options = DescriptorMatchOptions { keyframes_back: vec![1, 3], loops: 0, ..Default::default() };
+        let mut stage = DescriptorMatch::new(options, &RunContext::default()).unwrap();
+        for ordinal in 0..8 {
+            let firsts = pairs(&mut stage, keyframe(ordinal, 40)).into_iter().map(|pair| pair.first);
+            let back = [3, 1].into_iter().filter_map(|back| ordinal.checked_sub(back));
+            assert!(firsts.eq(back), "keyframe {ordinal}");
+            assert_eq!(stage.earlier.len(), 3.min(ordinal as usize + 1));
+        }
+    }
+
+    #[test]
     fn keyframes_without_keypoints_make_no_pairs() {
         let mut stage = stage(&[1, 2, 3]);
         let n_pairs = [(0, 20), (1, 0), (2, 20)].map(|(k, n)| pairs(&mut stage, keyframe(k, n)).len());
